@@ -26,8 +26,8 @@ TOOLS = ROOT / "tools"
 KSY = ROOT / "ksy" / "kiln_v2.ksy"
 GENERATED = ROOT / "generated"
 
-LANGUAGES = ("python",)
-"""The targets whose output is committed."""
+LANGUAGES = ("go", "java", "javascript", "python")
+"""The targets whose output is committed: those whose runtime the tests can install and run."""
 
 TARGETS = (
     "construct",
@@ -48,8 +48,15 @@ TARGETS = (
 )
 """The targets that the compiler has."""
 
-PREFIXES = {"go": "package kiln_v2\n\n"}
-"""What the compiler leaves out at the head of a file, by target."""
+PACKAGES = {"go": "package kiln", "java": "package kiln;"}
+"""The package line that the npm build of the compiler leaves out, by target.
+
+Go needs one. Java does without, but classes of the unnamed package can't be
+imported from any other.
+"""
+
+FOLDERS = {"java": "kiln"}
+"""Where under generated/LANGUAGE the files stand, where the language wants it in a folder of its own."""
 
 NOTICE = "# Made from ksy/kiln_v2.ksy by tools/generate.py; edit the .ksy, not this file.\n"
 
@@ -88,10 +95,20 @@ def compile_ksy(languages: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, d
         raise GenerateError("the compiler refused the .ksy: " + done.stderr.strip())
     answer = json.loads(done.stdout)
     files = {
-        language: {path.lstrip("/"): PREFIXES.get(language, "") + text for path, text in outputs.items()}
+        language: {
+            (Path(FOLDERS.get(language, "")) / path.lstrip("/")).as_posix(): with_package(language, text)
+            for path, text in outputs.items()
+        }
         for language, outputs in answer["files"].items()
     }
     return answer["spec"], files
+
+
+def with_package(language: str, text: str) -> str:
+    """Return the text with its package line, which stands before the imports."""
+    if language not in PACKAGES:
+        return text
+    return text.replace("\nimport ", f"\n{PACKAGES[language]}\n\nimport ", 1)
 
 
 class Record:

@@ -1,0 +1,1 @@
+"""The conformance cases of Kiln v2, one documented function each."""
