@@ -35,6 +35,8 @@ def files() -> Iterator[tuple[str, bytes]]:
         yield f"cut-at-{size}", whole[:size]
     for size in (64 + 128 + 6, 64 + 128 + 127, 64 + 256):
         yield f"cut-in-a-directory-at-{size}", file(tensor(), tensor(), tensor(), names=b"abc")[:size]
+    linked = tensor(scale_index=2, outer_index=1)
+    yield "cut-before-the-scale", file(linked, tensor(), tensor())[: 64 + 128 + 64]
     for count in (2, 2**31, 2**32 - 1):
         yield f"num_tensors-{count}", file(header={"num_tensors": count})
     for edge in EDGES:
