@@ -44,13 +44,21 @@ seq:
       first descriptor, which is 0.
     doc-ref: docs/kiln-v2-layout.md#descriptor-128-bytes
   - id: names
-    size: header.len_names
+    size: >-
+      (header.len_names >= 0 and header.len_names <= (_io.size - _io.pos).as<u8>
+      ? header.len_names : (_io.size - _io.pos + 1).as<u8>).as<u8>
     doc: |
-      The name pool: UTF-8 without terminators. Each descriptor says which
-      bytes are its name; names may share bytes, and bytes may be unused.
+      The name pool, `len_names` bytes: UTF-8 without terminators. Each
+      descriptor says which bytes are its name; names may share bytes, and
+      bytes may be unused.
+
+      Where the file is too short for it, one byte more than is left is asked
+      for. That ends the parse in every target language, and without an
+      allocation of `len_names` bytes; some would take it modulo 2^32.
     doc-ref: docs/kiln-v2-layout.md#file
 types:
   header:
+    -webide-representation: 'version {version:dec}, {num_tensors:dec} tensors'
     doc: What kind of file this is, and how long its parts are.
     doc-ref: docs/kiln-v2-layout.md#header-64-bytes
     seq:
@@ -91,7 +99,7 @@ types:
         value: (sizeof<header>.as<u8> + sizeof<descriptor>.as<u8> * num_tensors.as<u8>).as<u8>
         doc: Where the name pool starts, in bytes from the start of the file.
   descriptor:
-    -webide-representation: '{name}: {dtype_enum} rank {rank:dec}, {element_count:dec} elements, {scheme_enum}'
+    -webide-representation: '{name}: {dtype_enum}, rank {rank:dec}, {element_count:dec} elements, scheme {scheme_enum}'
     doc: |
       One tensor: its name, what its bits are, where they are, and which
       tensors scale it.
@@ -171,13 +179,13 @@ types:
           Entries from `rank` on are 0.
     instances:
       no_axis:
-        value: 0xffff
+        value: 0xffff.as<u2>
         doc: The `quant_axis` of a tensor that has no such axis.
       no_index:
         value: 0xffffffff.as<u4>
         doc: The `scale_index` or `outer_index` of a tensor that has no such tensor.
       max_rank:
-        value: 8
+        value: 8.as<u2>
         doc: The number of entries in `shape`, and so the greatest sound `rank`.
       dtype_enum:
         value: dtype
@@ -248,36 +256,57 @@ types:
       scale:
         -webide-parse-mode: lazy
         value: _root.descriptors[scale_index]
-        if: has_scale and scale_index < _root.header.num_tensors
+        if: >-
+          has_scale and scale_index < _root.descriptors.size.as<u4>
+          and _root.descriptors[scale_index].scale_index == no_index
+          and _root.descriptors[scale_index].outer_index == no_index
         doc: |
           The descriptor of the scale tensor. It can stand later in the
           directory, so it is there only once the whole directory is read.
+          It is absent where it names a scale or an outer itself: that is a
+          chain, which no sound file has, and a chain can be a cycle.
       outer:
         -webide-parse-mode: lazy
         value: _root.descriptors[outer_index]
-        if: has_outer and outer_index < _root.header.num_tensors
+        if: >-
+          has_outer and outer_index < _root.descriptors.size.as<u4>
+          and _root.descriptors[outer_index].scale_index == no_index
+          and _root.descriptors[outer_index].outer_index == no_index
         doc: |
           The descriptor of the outer scale. It can stand later in the
           directory, so it is there only once the whole directory is read.
+          It is absent where it names a scale or an outer itself: that is a
+          chain, which no sound file has, and a chain can be a cycle.
       has_name:
-        value: ofs_name.as<u8> <= _root.header.len_names and len_name.as<u8> <= _root.header.len_names - ofs_name.as<u8>
-        doc: Whether the name lies within the name pool.
-      name_raw:
+        value: >-
+          ofs_name.as<u8> <= _root.header.len_names
+          and len_name.as<u8> <= _root.header.len_names - ofs_name.as<u8>
+          and _root.header.ofs_names + ofs_name.as<u8> + len_name.as<u8> <= _root._io.size.as<u8>
+        doc: Whether the name lies within the name pool, and that part of it within the stream.
+      # The Web IDE visits instances in alphabetical order. Were this one after
+      # `name`, which reads it, the IDE would take its bytes for the descriptor's
+      # and lose the colours of the descriptors that follow.
+      encoded_name:
         -webide-parse-mode: lazy
         io: _root._io
-        pos: _root.header.ofs_names + ofs_name
+        pos: _root.header.ofs_names + ofs_name.as<u8>
         size: len_name
         if: has_name
         doc: The bytes of the name.
       name:
-        value: name_raw.to_s("UTF-8")
+        value: encoded_name.to_s("UTF-8")
         if: has_name
         doc: |
-          The name as text. Where `name_raw` is not UTF-8, it depends on the
+          The name as text. Where `encoded_name` is not UTF-8, it depends on the
           target language whether this fails or holds replacement characters.
       has_payload:
-        value: ofs_data <= _root._io.size.as<u8> and len_data <= _root._io.size.as<u8> - ofs_data
-        doc: Whether the payload lies within the stream.
+        value: >-
+          ofs_data >= 0 and len_data >= 0
+          and ofs_data <= _root._io.size.as<u8>
+          and len_data <= _root._io.size.as<u8> - ofs_data
+        doc: |
+          Whether the payload lies within the stream. A target language whose
+          64-bit integers are signed sees 2^63 and more as less than 0.
       payload:
         -webide-parse-mode: lazy
         io: _root._io

@@ -26,8 +26,8 @@ TOOLS = ROOT / "tools"
 KSY = ROOT / "ksy" / "kiln_v2.ksy"
 GENERATED = ROOT / "generated"
 
-LANGUAGES = ("python",)
-"""The targets whose output is committed."""
+LANGUAGES = ("go", "java", "javascript", "python")
+"""The targets whose output is committed: those whose runtime the tests can install and run."""
 
 TARGETS = (
     "construct",
@@ -48,8 +48,15 @@ TARGETS = (
 )
 """The targets that the compiler has."""
 
-PREFIXES = {"go": "package kiln_v2\n\n"}
-"""What the compiler leaves out at the head of a file, by target."""
+PACKAGES = {"go": "package kiln", "java": "package kiln;"}
+"""The package line that the npm build of the compiler leaves out, by target.
+
+Go needs one. Java does without, but classes of the unnamed package can't be
+imported from any other.
+"""
+
+FOLDERS = {"java": "kiln"}
+"""Where under generated/LANGUAGE the files stand, where the language wants it in a folder of its own."""
 
 NOTICE = "# Made from ksy/kiln_v2.ksy by tools/generate.py; edit the .ksy, not this file.\n"
 
@@ -88,10 +95,20 @@ def compile_ksy(languages: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, d
         raise GenerateError("the compiler refused the .ksy: " + done.stderr.strip())
     answer = json.loads(done.stdout)
     files = {
-        language: {path.lstrip("/"): PREFIXES.get(language, "") + text for path, text in outputs.items()}
+        language: {
+            (Path(FOLDERS.get(language, "")) / path.lstrip("/")).as_posix(): with_package(language, text)
+            for path, text in outputs.items()
+        }
         for language, outputs in answer["files"].items()
     }
     return answer["spec"], files
+
+
+def with_package(language: str, text: str) -> str:
+    """Return the text with its package line, which stands before the imports."""
+    if language not in PACKAGES:
+        return text
+    return text.replace("\nimport ", f"\n{PACKAGES[language]}\n\nimport ", 1)
 
 
 class Record:
@@ -146,7 +163,7 @@ def records_module(spec: dict[str, Any]) -> str:
         for attribute in header_seq + descriptor["seq"]
         if "-orig-id" in attribute
     }
-    constants: list[tuple[str, object, str]] = [
+    constants: list[tuple[str, Any, str]] = [
         ("MAGIC", contents(by_id["magic"]), "The first bytes of every file."),
         ("VERSION", by_id["version"]["valid"], "The version of the layout."),
     ]
@@ -155,7 +172,9 @@ def records_module(spec: dict[str, Any]) -> str:
         value = instance["value"]
         number = value if isinstance(value, int) else int(value.split(".")[0], 0)
         constants.append((name.upper(), number, instance["doc"].strip()))
-    constants.append(("PAGE_NAMES", page_names, "What the layout page calls a field, where the .ksy had to differ."))
+    constants.append(
+        ("PAGE_NAMES", page_names, "What the layout page calls a field, where the .ksy had to differ.")
+    )
     for name in ("dtype", "scheme"):
         table = {int(code): entry["id"] for code, entry in spec["enums"][name].items()}
         constants.append((name.upper() + "S", table, f"The name of each {name}, by code."))
@@ -167,15 +186,19 @@ def records_module(spec: dict[str, Any]) -> str:
             "offsets": record.offsets,
             "itemsize": record.itemsize,
         }
-        constants.append((name, columns, "A record as numpy.dtype takes it: names, formats, offsets in bytes."))
+        constants.append(
+            (name, columns, "A record as numpy.dtype takes it: names, formats, offsets in bytes.")
+        )
         sizes = dict(zip(record.names, record.sizes, strict=True))
         constants.append((name + "_SIZES", sizes, "Size of each field in bytes."))
         constants.append((name + "_STRUCT", record.struct, "The record as struct.Struct takes it."))
 
-    lines = [NOTICE, '"""The fixed-size records and the constants of Kiln v2, as plain data."""\n']
+    title = '"""The fixed-size records and the constants of Kiln v2, as plain data."""\n'
+    lines = [NOTICE, title, "from typing import Any\n"]
     for name, value, doc in constants:
         text = pprint.pformat(value, width=96, sort_dicts=False)
-        lines.append(f'{name} = {text}\n"""{doc}"""\n')
+        annotation = ": dict[str, Any]" if name in ("HEADER", "DESCRIPTOR") else ""
+        lines.append(f'{name}{annotation} = {text}\n"""{doc}"""\n')
     return "\n".join(lines)
 
 
@@ -196,7 +219,9 @@ def out_of_date(wanted: dict[Path, str]) -> list[str]:
         for path in GENERATED.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    lines = [f"generated/{path.as_posix()}: not made from the .ksy" for path in sorted(present - wanted.keys())]
+    lines = [
+        f"generated/{path.as_posix()}: not made from the .ksy" for path in sorted(present - wanted.keys())
+    ]
     for path, text in sorted(wanted.items()):
         if path not in present:
             lines.append(f"generated/{path.as_posix()}: missing")

@@ -78,7 +78,7 @@ class KilnV2(KaitaiStruct):
         for i in range(self.header.num_tensors):
             self.descriptors.append(KilnV2.Descriptor(self._io, self, self._root))
 
-        self.names = self._io.read_bytes(self.header.len_names)
+        self.names = self._io.read_bytes((self.header.len_names if  ((self.header.len_names >= 0) and (self.header.len_names <= (self._io.size() - self._io.pos())))  else ((self._io.size() - self._io.pos()) + 1)))
 
 
     def _fetch_instances(self):
@@ -130,8 +130,8 @@ class KilnV2(KaitaiStruct):
             for i in range(len(self.shape)):
                 pass
 
-            _ = self.name_raw
-            if hasattr(self, '_m_name_raw'):
+            _ = self.encoded_name
+            if hasattr(self, '_m_encoded_name'):
                 pass
 
             _ = self.payload
@@ -173,6 +173,22 @@ class KilnV2(KaitaiStruct):
             return getattr(self, '_m_element_count', None)
 
         @property
+        def encoded_name(self):
+            """The bytes of the name."""
+            if hasattr(self, '_m_encoded_name'):
+                return self._m_encoded_name
+
+            if self.has_name:
+                pass
+                io = self._root._io
+                _pos = io.pos()
+                io.seek(self._root.header.ofs_names + self.ofs_name)
+                self._m_encoded_name = io.read_bytes(self.len_name)
+                io.seek(_pos)
+
+            return getattr(self, '_m_encoded_name', None)
+
+        @property
         def has_axis(self):
             """Whether `quant_axis` names an axis, sound or not."""
             if hasattr(self, '_m_has_axis'):
@@ -192,11 +208,11 @@ class KilnV2(KaitaiStruct):
 
         @property
         def has_name(self):
-            """Whether the name lies within the name pool."""
+            """Whether the name lies within the name pool, and that part of it within the stream."""
             if hasattr(self, '_m_has_name'):
                 return self._m_has_name
 
-            self._m_has_name =  ((self.ofs_name <= self._root.header.len_names) and (self.len_name <= self._root.header.len_names - self.ofs_name)) 
+            self._m_has_name =  ((self.ofs_name <= self._root.header.len_names) and (self.len_name <= self._root.header.len_names - self.ofs_name) and ((self._root.header.ofs_names + self.ofs_name) + self.len_name <= self._root._io.size())) 
             return getattr(self, '_m_has_name', None)
 
         @property
@@ -210,11 +226,13 @@ class KilnV2(KaitaiStruct):
 
         @property
         def has_payload(self):
-            """Whether the payload lies within the stream."""
+            """Whether the payload lies within the stream. A target language whose
+            64-bit integers are signed sees 2^63 and more as less than 0.
+            """
             if hasattr(self, '_m_has_payload'):
                 return self._m_has_payload
 
-            self._m_has_payload =  ((self.ofs_data <= self._root._io.size()) and (self.len_data <= self._root._io.size() - self.ofs_data)) 
+            self._m_has_payload =  ((self.ofs_data >= 0) and (self.len_data >= 0) and (self.ofs_data <= self._root._io.size()) and (self.len_data <= self._root._io.size() - self.ofs_data)) 
             return getattr(self, '_m_has_payload', None)
 
         @property
@@ -257,7 +275,7 @@ class KilnV2(KaitaiStruct):
 
         @property
         def name(self):
-            """The name as text. Where `name_raw` is not UTF-8, it depends on the
+            """The name as text. Where `encoded_name` is not UTF-8, it depends on the
             target language whether this fails or holds replacement characters.
             """
             if hasattr(self, '_m_name'):
@@ -265,25 +283,9 @@ class KilnV2(KaitaiStruct):
 
             if self.has_name:
                 pass
-                self._m_name = (self.name_raw).decode(u"UTF-8")
+                self._m_name = (self.encoded_name).decode(u"UTF-8")
 
             return getattr(self, '_m_name', None)
-
-        @property
-        def name_raw(self):
-            """The bytes of the name."""
-            if hasattr(self, '_m_name_raw'):
-                return self._m_name_raw
-
-            if self.has_name:
-                pass
-                io = self._root._io
-                _pos = io.pos()
-                io.seek(self._root.header.ofs_names + self.ofs_name)
-                self._m_name_raw = io.read_bytes(self.len_name)
-                io.seek(_pos)
-
-            return getattr(self, '_m_name_raw', None)
 
         @property
         def no_axis(self):
@@ -333,11 +335,13 @@ class KilnV2(KaitaiStruct):
         def outer(self):
             """The descriptor of the outer scale. It can stand later in the
             directory, so it is there only once the whole directory is read.
+            It is absent where it names a scale or an outer itself: that is a
+            chain, which no sound file has, and a chain can be a cycle.
             """
             if hasattr(self, '_m_outer'):
                 return self._m_outer
 
-            if  ((self.has_outer) and (self.outer_index < self._root.header.num_tensors)) :
+            if  ((self.has_outer) and (self.outer_index < len(self._root.descriptors)) and (self._root.descriptors[self.outer_index].scale_index == self.no_index) and (self._root.descriptors[self.outer_index].outer_index == self.no_index)) :
                 pass
                 self._m_outer = self._root.descriptors[self.outer_index]
 
@@ -366,11 +370,13 @@ class KilnV2(KaitaiStruct):
         def scale(self):
             """The descriptor of the scale tensor. It can stand later in the
             directory, so it is there only once the whole directory is read.
+            It is absent where it names a scale or an outer itself: that is a
+            chain, which no sound file has, and a chain can be a cycle.
             """
             if hasattr(self, '_m_scale'):
                 return self._m_scale
 
-            if  ((self.has_scale) and (self.scale_index < self._root.header.num_tensors)) :
+            if  ((self.has_scale) and (self.scale_index < len(self._root.descriptors)) and (self._root.descriptors[self.scale_index].scale_index == self.no_index) and (self._root.descriptors[self.scale_index].outer_index == self.no_index)) :
                 pass
                 self._m_scale = self._root.descriptors[self.scale_index]
 
