@@ -163,7 +163,7 @@ def records_module(spec: dict[str, Any]) -> str:
         for attribute in header_seq + descriptor["seq"]
         if "-orig-id" in attribute
     }
-    constants: list[tuple[str, object, str]] = [
+    constants: list[tuple[str, Any, str]] = [
         ("MAGIC", contents(by_id["magic"]), "The first bytes of every file."),
         ("VERSION", by_id["version"]["valid"], "The version of the layout."),
     ]
@@ -172,7 +172,9 @@ def records_module(spec: dict[str, Any]) -> str:
         value = instance["value"]
         number = value if isinstance(value, int) else int(value.split(".")[0], 0)
         constants.append((name.upper(), number, instance["doc"].strip()))
-    constants.append(("PAGE_NAMES", page_names, "What the layout page calls a field, where the .ksy had to differ."))
+    constants.append(
+        ("PAGE_NAMES", page_names, "What the layout page calls a field, where the .ksy had to differ.")
+    )
     for name in ("dtype", "scheme"):
         table = {int(code): entry["id"] for code, entry in spec["enums"][name].items()}
         constants.append((name.upper() + "S", table, f"The name of each {name}, by code."))
@@ -184,15 +186,19 @@ def records_module(spec: dict[str, Any]) -> str:
             "offsets": record.offsets,
             "itemsize": record.itemsize,
         }
-        constants.append((name, columns, "A record as numpy.dtype takes it: names, formats, offsets in bytes."))
+        constants.append(
+            (name, columns, "A record as numpy.dtype takes it: names, formats, offsets in bytes.")
+        )
         sizes = dict(zip(record.names, record.sizes, strict=True))
         constants.append((name + "_SIZES", sizes, "Size of each field in bytes."))
         constants.append((name + "_STRUCT", record.struct, "The record as struct.Struct takes it."))
 
-    lines = [NOTICE, '"""The fixed-size records and the constants of Kiln v2, as plain data."""\n']
+    title = '"""The fixed-size records and the constants of Kiln v2, as plain data."""\n'
+    lines = [NOTICE, title, "from typing import Any\n"]
     for name, value, doc in constants:
         text = pprint.pformat(value, width=96, sort_dicts=False)
-        lines.append(f'{name} = {text}\n"""{doc}"""\n')
+        annotation = ": dict[str, Any]" if name in ("HEADER", "DESCRIPTOR") else ""
+        lines.append(f'{name}{annotation} = {text}\n"""{doc}"""\n')
     return "\n".join(lines)
 
 
@@ -213,7 +219,9 @@ def out_of_date(wanted: dict[Path, str]) -> list[str]:
         for path in GENERATED.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    lines = [f"generated/{path.as_posix()}: not made from the .ksy" for path in sorted(present - wanted.keys())]
+    lines = [
+        f"generated/{path.as_posix()}: not made from the .ksy" for path in sorted(present - wanted.keys())
+    ]
     for path, text in sorted(wanted.items()):
         if path not in present:
             lines.append(f"generated/{path.as_posix()}: missing")

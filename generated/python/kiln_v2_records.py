@@ -2,6 +2,8 @@
 
 """The fixed-size records and the constants of Kiln v2, as plain data."""
 
+from typing import Any
+
 MAGIC = b'\x89KILN\r\n\x1a'
 """The first bytes of every file."""
 
@@ -51,7 +53,7 @@ DTYPES = {260: 'u4',
 SCHEMES = {0: 'none', 1: 'scales', 2: 'scales_and_outer'}
 """The name of each scheme, by code."""
 
-HEADER = {'names': ['magic',
+HEADER: dict[str, Any] = {'names': ['magic',
            'version',
            'reserved1',
            'num_tensors',
@@ -75,7 +77,7 @@ HEADER_SIZES = {'magic': 8,
 HEADER_STRUCT = '<8sHHIQQ32s'
 """The record as struct.Struct takes it."""
 
-DESCRIPTOR = {'names': ['ofs_name',
+DESCRIPTOR: dict[str, Any] = {'names': ['ofs_name',
            'len_name',
            'dtype',
            'rank',

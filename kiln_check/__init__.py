@@ -1,0 +1,49 @@
+"""Kiln v2: tensors and their scales in one file; read, written and checked.
+
+import kiln_check
+
+report = kiln_check.check("model.kiln")       # a Report: verdict and findings
+with kiln_check.open("model.kiln") as file:   # names to tensors
+    weights = file["blk.0.w"].bytes()
+kiln_check.write("copy.kiln", {"w": kiln_check.NewTensor("u8", [3], b"abc")})
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kiln_check.checking import check as check
+    from kiln_check.errors import KilnError as KilnError
+    from kiln_check.output import Span as Span
+    from kiln_check.report import Report as Report
+    from kiln_check.rules.finding import Finding as Finding
+    from kiln_check.tensors import KilnFile as KilnFile
+    from kiln_check.tensors import Tensor as Tensor
+    from kiln_check.tensors import open as open
+    from kiln_check.writing import NewTensor as NewTensor
+    from kiln_check.writing import write as write
+
+_HOMES = {
+    "Finding": "rules.finding",
+    "KilnError": "errors",
+    "KilnFile": "tensors",
+    "NewTensor": "writing",
+    "Report": "report",
+    "Span": "output",
+    "Tensor": "tensors",
+    "check": "checking",
+    "open": "tensors",
+    "write": "writing",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    """Load what is asked for when it is asked for; a plain check needs little of it."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

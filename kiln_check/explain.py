@@ -1,0 +1,45 @@
+"""The rules for people, from the docstrings of the functions that judge them."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+
+from kiln_check.generated.kiln_v2_records import PAGE_NAMES
+from kiln_check.rules.table import RULES, Rule
+
+
+def listing() -> str:
+    """All rules in verdict order, a line each."""
+    width = max(len(rule.name) for rule in RULES)
+    return "\n".join(
+        f"{number:2}  {rule.name:{width}}  {rule.status:8}  {_docstring(rule).splitlines()[0]}"
+        for number, rule in enumerate(RULES, 1)
+    )
+
+
+def explanation(name: str) -> str | None:
+    """What one rule wants, why, how to mend a file, and the case that pins it; None if there is none."""
+    for number, rule in enumerate(RULES, 1):
+        if rule.name == name:
+            facts = [
+                f"rule    {number} of {len(RULES)}, in verdict order",
+                f"status  {rule.status}",
+                f"field   {PAGE_NAMES.get(rule.field, rule.field)}",
+                f"needs   {', '.join(_needs(rule)) or 'nothing'}",
+                f"case    kiln-v2-{rule.name}",
+            ]
+            return "\n".join([rule.name, "", _docstring(rule), "", *facts])
+    return None
+
+
+def _docstring(rule: Rule) -> str:
+    return cleandoc(rule.judge.__doc__ or rule.name)
+
+
+def _needs(rule: Rule) -> list[str]:
+    own = [other.name for other in RULES if other.name in rule.needs]
+    whole = sorted(need for need in rule.needs if need not in own)
+    linked = [f"{name} of the scale" for name in rule.of_scale] + [
+        f"{name} of the outer" for name in rule.of_outer
+    ]
+    return whole + own + linked

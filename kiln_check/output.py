@@ -1,0 +1,151 @@
+"""One file written so that it appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+CHUNK = 1 << 20
+"""Bytes copied at a time where the kernel can't copy by itself."""
+
+KERNEL_CHUNK = 1 << 27
+"""Bytes that the kernel is asked to copy at a time."""
+
+KERNEL_CANT = {
+    errno.EXDEV,
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+    errno.EBADF,
+    errno.ETXTBSY,
+}
+
+
+class Span(NamedTuple):
+    """Bytes of a file: `length` of them from `offset` on."""
+
+    path: str
+    offset: int
+    length: int
+
+
+class Piece(NamedTuple):
+    """What goes where in a file: a buffer, an array, or a Span of another file."""
+
+    offset: int
+    data: Any
+
+
+def write_atomically(path: str | os.PathLike[str], head: bytes, size: int, pieces: Sequence[Piece]) -> None:
+    """Write `head`, then each piece at its offset, and zeros between, `size` bytes in all.
+
+    The bytes are on the disk before the file takes its name; a crash at any moment
+    leaves the old file or the new one.
+
+    Raises OSError when the file can't be written, does not fit on the disk, or a
+    span can't be read.
+    """
+    target = os.path.realpath(path)
+    _refuse_if_full(target, size)
+    with _replacing(target) as file, contextlib.ExitStack() as stack:
+        sources: dict[str, BinaryIO] = {}
+        file.write(head)
+        for piece in pieces:
+            if isinstance(piece.data, Span):
+                if piece.data.path not in sources:
+                    sources[piece.data.path] = stack.enter_context(open(piece.data.path, "rb", buffering=0))
+                file.seek(piece.offset)
+                _copy_span(sources[piece.data.path], piece.data, file)
+            else:
+                file.seek(piece.offset)
+                _write_all(file, memoryview(piece.data).cast("B"))
+        file.truncate(size)
+
+
+def _refuse_if_full(target: str, size: int) -> None:
+    status = os.statvfs(os.path.dirname(target)) if hasattr(os, "statvfs") else None
+    if status is not None and status.f_bavail * status.f_frsize < size:
+        free = status.f_bavail * status.f_frsize
+        raise OSError(errno.ENOSPC, f"the file needs {size} bytes, the disk has {free}", target)
+
+
+@contextlib.contextmanager
+def _replacing(target: str) -> Iterator[BinaryIO]:
+    """A new file beside `target` that takes its place when all went well."""
+    folder, base = os.path.split(target)
+    fd, temporary = tempfile.mkstemp(prefix=f".{base[:80]}.", suffix=".part", dir=folder)
+    try:
+        with open(fd, "wb", buffering=0) as file:
+            _give_mode(file.fileno(), target)
+            yield file
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _give_mode(fd: int, target: str) -> None:
+    """The mode of the file that is replaced; for a new one, what the umask leaves."""
+    try:
+        mode = os.stat(target).st_mode & 0o777
+    except FileNotFoundError:
+        umask = os.umask(0)
+        os.umask(umask)
+        mode = 0o666 & ~umask
+    if hasattr(os, "fchmod"):
+        os.fchmod(fd, mode)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the new name durable, where folders can be synced."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(fd)
+
+
+def _write_all(file: BinaryIO, data: memoryview) -> None:
+    while data:
+        data = data[file.write(data) :]
+
+
+def _copy_span(source: BinaryIO, span: Span, file: BinaryIO) -> None:
+    """Copy a span to the file's position, by the kernel where it can.
+
+    Raises OSError when the source ends before the span does.
+    """
+    offset, left = span.offset, span.length
+    by_kernel = hasattr(os, "copy_file_range")
+    while left:
+        if by_kernel:
+            try:
+                copied = os.copy_file_range(
+                    source.fileno(), file.fileno(), min(left, KERNEL_CHUNK), offset_src=offset
+                )
+            except OSError as error:
+                if error.errno not in KERNEL_CANT:
+                    raise
+                by_kernel = False
+                continue
+        else:
+            source.seek(offset)
+            part = source.read(min(left, CHUNK))
+            _write_all(file, memoryview(part))
+            copied = len(part)
+        if copied == 0:
+            raise OSError(errno.EIO, f"ends {left} bytes before its tensor does", span.path)
+        offset, left = offset + copied, left - copied

@@ -1,0 +1,92 @@
+"""Reports as text for a person, and as JSON for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from kiln_check.report import UNREADABLE, Report
+from kiln_check.rules.finding import Finding
+
+FINDINGS_SHOWN = 20
+"""Findings of one rule that the text shows of one file; JSON has them all."""
+
+BYTES_SHOWN = 16
+
+
+def text(report: Report) -> str:
+    """A report as lines of text: the file with its verdict, then each finding."""
+    lines = [f"{printable(report.path)}: {report.verdict}"]
+    for rule, group in groupby(report.findings, lambda finding: finding.rule):
+        findings = list(group)
+        for finding in findings[:FINDINGS_SHOWN]:
+            lines += _finding_lines(finding)
+        if len(findings) > FINDINGS_SHOWN:
+            lines.append(f"  {rule}: and {len(findings) - FINDINGS_SHOWN} more; --format json has them all")
+    return "\n".join(lines)
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    yield f"  {finding.rule}: {finding.message}"
+    if finding.working:
+        yield f"    {finding.working}"
+    if finding.data:
+        shown = finding.data[:BYTES_SHOWN].hex(" ") + (" …" if len(finding.data) > BYTES_SHOWN else "")
+        yield f"    0x{finding.offset:04x}  {shown}   {finding.value or finding.field}"
+
+
+def summary(verdicts: dict[str, int]) -> str:
+    """One line on many files: how many there were of each verdict."""
+    total = sum(verdicts.values())
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items(), key=_by_count))
+    return f"{total} files: {counts}"
+
+
+def _by_count(item: tuple[str, int]) -> tuple[bool, int, str]:
+    return item[0] != "OK", -item[1], item[0]
+
+
+def printable(text: str) -> str:
+    """A path on one line: what doesn't print is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def json_parts(reports: Iterable[Report]) -> Iterator[str]:
+    """The one JSON document on all reports, in parts that can be written as they come."""
+    from json import dumps
+
+    yield '{"files": ['
+    separator = "\n"
+    for report in reports:
+        yield separator + dumps(as_dict(report))
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def as_dict(report: Report) -> dict[str, Any]:
+    """A report as the layout page's JSON has it ("What a finding says, in JSON")."""
+    entry: dict[str, Any] = {
+        "path": report.path,
+        "verdict": report.verdict,
+        "num_tensors": report.num_tensors,
+        "findings": [_finding_dict(finding) for finding in report.findings],
+    }
+    if report.verdict == UNREADABLE:
+        entry["error"] = report.error
+    return entry
+
+
+def _finding_dict(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "status": finding.status,
+        "tensor": finding.tensor,
+        "name": finding.name,
+        "field": finding.field,
+        "offset": finding.offset,
+        "length": finding.length,
+        "message": finding.message,
+    }

@@ -1,0 +1,122 @@
+"""Applies the rules to a directory: each once, and only where what it needs holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kiln_check.directory import LEN_DESCRIPTOR, LEN_HEADER, Directory
+from kiln_check.generated.kiln_v2_records import (
+    DESCRIPTOR,
+    DESCRIPTOR_SIZES,
+    HEADER,
+    HEADER_SIZES,
+    NO_AXIS,
+    NO_INDEX,
+    PAGE_NAMES,
+)
+from kiln_check.rules.finding import Fault, Finding
+from kiln_check.rules.table import BY_NAME, DIRECTORY, RULES, Rule
+from kiln_check.rules.view import View
+
+HEADER_OFFSETS = dict(zip(HEADER["names"], HEADER["offsets"], strict=True))
+DESCRIPTOR_OFFSETS = dict(zip(DESCRIPTOR["names"], DESCRIPTOR["offsets"], strict=True))
+
+FILE_RULES = tuple(rule for rule in RULES if rule.for_file)
+TENSOR_RULES = tuple(rule for rule in RULES if rule.for_tensor)
+ORDER = {rule.name: number for number, rule in enumerate(RULES)}
+
+
+def judge(directory: Directory, suspects: Sequence[int] | None = None) -> list[Finding]:
+    """Return every finding, in the order of the rules and then of the tensors.
+
+    `suspects` are the tensors to judge, ascending; None means all. A tensor that is
+    left out must be known to be sound.
+
+    Raises OSError when names are read on demand and can't be.
+    """
+    tensors: Sequence[int] = range(directory.num_tensors or 0) if suspects is None else suspects
+    view = View(directory, tensors)
+    findings = _judge_one(view, None, FILE_RULES, {DIRECTORY} if directory.whole else set())
+    if directory.whole:
+        for index in tensors:
+            findings += _judge_one(view, index, TENSOR_RULES, {DIRECTORY})
+    findings.sort(key=lambda finding: ORDER[finding.rule])
+    return findings
+
+
+def _judge_one(view: View, index: int | None, rules: tuple[Rule, ...], held: set[str]) -> list[Finding]:
+    findings = []
+    for rule in rules:
+        if rule.needs <= held and _links_hold(view, index, rule):
+            fault = rule.judge(view, index)
+            if fault is None:
+                held.add(rule.name)
+            else:
+                findings.append(_finding(view, index, rule, fault))
+    return findings
+
+
+def _links_hold(view: View, index: int | None, rule: Rule) -> bool:
+    """Whether the tensor's scale and outer, where it has them, are as `rule` needs."""
+    if index is None or not (rule.of_scale or rule.of_outer):
+        return True
+    scale = view.scale_of(index) if rule.of_scale else None
+    outer = view.outer_of(index) if rule.of_outer else None
+    return (scale is None or all(_holds(view, scale, name) for name in rule.of_scale)) and (
+        outer is None or all(_holds(view, outer, name) for name in rule.of_outer)
+    )
+
+
+def _holds(view: View, index: int, name: str) -> bool:
+    rule = BY_NAME[name]
+    needs_hold = all(need == DIRECTORY or _holds(view, index, need) for need in rule.needs)
+    return needs_hold and rule.judge(view, index) is None
+
+
+def _finding(view: View, index: int | None, rule: Rule, fault: Fault) -> Finding:
+    field = fault.field or rule.field
+    offset, length = _field_range(view, index, field, fault.entry)
+    name = None if index is None else view.directory.name(index)
+    value = _value_text(view, index, field, fault.entry)
+    data = view.directory.head_bytes(offset, length)
+    page_field = PAGE_NAMES.get(field, field)
+    return Finding(
+        rule.name,
+        rule.status,
+        index,
+        name,
+        page_field,
+        offset,
+        length,
+        fault.message,
+        fault.working,
+        data,
+        value,
+    )
+
+
+def _field_range(view: View, index: int | None, field: str, entry: int | None) -> tuple[int, int]:
+    """Offset in the file and size, in bytes, of a field or of one entry of it."""
+    if index is not None:
+        offset = LEN_HEADER + index * LEN_DESCRIPTOR + DESCRIPTOR_OFFSETS[field]
+        length = DESCRIPTOR_SIZES[field]
+        if entry is None:
+            return offset, length
+        return offset + entry * (length // 8), length // 8
+    if field != "magic" and view.directory.size < LEN_HEADER:
+        return view.directory.size, 0
+    return HEADER_OFFSETS[field], HEADER_SIZES[field]
+
+
+def _value_text(view: View, index: int | None, field: str, entry: int | None) -> str:
+    """The field and its value: `scale_index = 1`; empty where no one number is there to show."""
+    if field == "version":
+        return f"version = {view.directory.version}"
+    record = view.directory.header if index is None else view.tensor(index)
+    value = getattr(record, field, None)
+    if entry is not None and value is not None:
+        field, value = f"{field}[{entry}]", value[entry]
+    if not isinstance(value, int):
+        return ""
+    is_code = field == "dtype" or value == {"quant_axis": NO_AXIS}.get(field, NO_INDEX)
+    return f"{PAGE_NAMES.get(field, field)} = {f'0x{value:04X}' if is_code else value}"
