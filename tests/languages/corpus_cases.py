@@ -8,8 +8,7 @@ from typing import Any
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 CASES: dict[str, dict[str, Any]] = {
-    case["file"]: case
-    for case in json.loads((CORPUS / "manifest.json").read_text(encoding="utf-8"))["cases"]
+    case["file"]: case for case in json.loads((CORPUS / "manifest.json").read_text(encoding="utf-8"))["cases"]
 }
 """What the manifest says, by file."""
 

@@ -20,7 +20,7 @@ TEXTS = (
     b"\xff",
     b"\xed\xa0\x80",
     b"\xc0\x80",
-    "\x00\x1f\x7f\u2028\U0001f525\"\\".encode(),
+    '\x00\x1f\x7f\u2028\U0001f525"\\'.encode(),
 )
 """Names: what a decoder may drop, three that are no UTF-8, what JSON must escape."""
 
@@ -50,8 +50,9 @@ def files() -> Iterator[tuple[str, bytes]]:
         yield f"dimensions-{edge}", file(tensor(rank=3, shape=[edge, 3, edge]))
         yield f"dimension-and-0-{edge}", file(tensor(rank=3, shape=[edge, edge, 0]))
         for group_size in (1, 2, 2**32 - 1):
-            yield f"groups-of-{group_size}-{edge}", file(
-                tensor(rank=2, shape=[edge, 3], scheme=1, quant_axis=0, group_size=group_size)
+            yield (
+                f"groups-of-{group_size}-{edge}",
+                file(tensor(rank=2, shape=[edge, 3], scheme=1, quant_axis=0, group_size=group_size)),
             )
     for axis in range(9):
         quantized = {"scheme": 2, "quant_axis": axis, "group_size": 4}

@@ -10,6 +10,11 @@ from corpus_cases import SOUND
 from layout_page import expected
 from toolchains import HERE, ROOT, npm_folder, or_skip, run_lines
 
+LAZY = ("encodedName", "outer", "payload", "scale")
+
+BYTE_ORDER_MARK = "\ufeff"
+"""What the decoder of browsers and of Node drops at the beginning of a text."""
+
 MEMORY = "--max-old-space-size=512"
 """MiB; a walk that never ends fails soon."""
 
@@ -75,7 +80,7 @@ def test_rows_read_like_a_sentence(walks: dict[str, dict[str, Any]], files: dict
         if any(int(one["element_count"]) >= 2**53 for one in dump["descriptors"]):
             continue  # a JavaScript number is not exact there
         assert walks[name]["rows"] == [
-            f"{one['name']}: {one['dtype_enum'].upper()}, rank {one['rank']}, "
+            f"{one['name'].removeprefix(BYTE_ORDER_MARK)}: {one['dtype_enum'].upper()}, rank {one['rank']}, "
             f"{one['element_count']} elements, scheme {one['scheme_enum'].upper()}"
             for one in dump["descriptors"]
         ]
@@ -83,5 +88,6 @@ def test_rows_read_like_a_sentence(walks: dict[str, dict[str, Any]], files: dict
 
 def test_links_and_names_and_payloads_wait_for_a_click(walks: dict[str, dict[str, Any]]) -> None:
     for name in SOUND:
-        lazy = {path.rsplit("/", 1)[1] for path in walks[name]["clicks"]}
-        assert lazy == {"scale", "outer", "encodedName", "payload"}, name
+        rows = range(len(walks[name]["rows"]))
+        lazy = [f"descriptors/{row}/{key}" for row in rows for key in LAZY]
+        assert sorted(walks[name]["clicks"]) == sorted(lazy), name
