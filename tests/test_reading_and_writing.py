@@ -201,7 +201,10 @@ def test_without_unnamed_files_and_kernel_copies_the_result_is_the_same(
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
+    import fcntl
     import pty
+    import struct
+    import termios
 
     program = (
         "import sys, kiln_check as k\n"
@@ -210,6 +213,7 @@ def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, str(tmp_path / "a.kiln")]
     assert subprocess.run(command, capture_output=True, check=True).stderr == b""
     master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
     subprocess.run(command, stderr=slave, check=True)
     os.close(slave)
     shown = b""
