@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
@@ -16,11 +16,12 @@ PLAIN_DTYPES = sorted(DTYPE_CODES.keys() - {"foreign"})
 
 NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+Shape: TypeAlias = tuple[int, ...]
 
 
 @st.composite
-def shapes(draw: Draw, min_rank: int = 0) -> tuple[int, ...]:
+def shapes(draw: Draw, min_rank: int = 0) -> Shape:
     """A shape of at most 64 elements, of any rank, with zeros; with one, others may be huge."""
     rank = draw(st.integers(min_rank, MAX_RANK))
     lengths: list[int] = []
@@ -47,19 +48,21 @@ def unlinked(draw: Draw) -> dict[str, Any]:
     return {"dtype": "foreign", "shape": shape, "block": block, "tag": draw(st.integers(0, U4 - 1))}
 
 
-def due_scales(shape: tuple[int, ...], axis: int, group_size: int) -> int:
+def due_scales(shape: Shape, axis: int, group_size: int) -> int:
     """Number of scales, as the page gives it: groups along the axis times the other dimensions."""
     groups, rest = divmod(shape[axis], group_size)
     return (groups + (rest > 0)) * math.prod(shape[:axis] + shape[axis + 1 :])
 
 
 @st.composite
-def scale_shapes(draw: Draw, count: int) -> tuple[int, ...]:
+def scale_shapes(draw: Draw, count: int) -> Shape:
     """A shape with `count` elements."""
     if count == 0:
-        return draw(st.sampled_from([(0,), (3, 0), (0, U8 - 1)]))
-    forms = [(count,), (count, 1), (1, count, 1)] + ([()] if count == 1 else [])
-    return draw(st.sampled_from(forms))
+        forms: list[Shape] = [(0,), (3, 0), (0, U8 - 1)]
+    else:
+        forms = [(count,), (count, 1), (1, count, 1), *([()] if count == 1 else [])]
+    shape: Shape = draw(st.sampled_from(forms))
+    return shape
 
 
 @st.composite
@@ -88,27 +91,29 @@ def sound_tensors(draw: Draw) -> list[Tensor]:
 def _scale(draw: Draw, plans: list[dict[str, Any]], count: int) -> int:
     """A place in `plans`: a tensor that has the count already, or a new one."""
     shared = [
-        place
-        for place, plan in enumerate(plans)
+        other
+        for other, plan in enumerate(plans)
         if "scheme" not in plan and math.prod(plan["shape"]) == count
     ]
     if shared and draw(st.booleans()):
-        return draw(st.sampled_from(shared))
+        place: int = draw(st.sampled_from(shared))
+        return place
     plans.append({"dtype": draw(st.sampled_from(PLAIN_DTYPES)), "shape": draw(scale_shapes(count))})
     return len(plans) - 1
 
 
 def _outer(draw: Draw, plans: list[dict[str, Any]], scale: int) -> int:
     shared = [
-        place
-        for place, plan in enumerate(plans)
-        if place != scale
+        other
+        for other, plan in enumerate(plans)
+        if other != scale
         and "scheme" not in plan
         and plan["dtype"] == "f32"
         and math.prod(plan["shape"]) == 1
     ]
     if shared and draw(st.booleans()):
-        return draw(st.sampled_from(shared))
+        place: int = draw(st.sampled_from(shared))
+        return place
     plans.append({"dtype": "f32", "shape": draw(st.sampled_from([(), (1,), (1, 1, 1)]))})
     return len(plans) - 1
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from strategies import FAULTS, broken_files, sound_files
 
 from kiln_check import check
 from kiln_check.report import OK
 from kiln_check.rules import RULES
+from tests.strategies import FAULTS, broken_files, sound_files
 from tools.corpus.layout import File
 
 ORDER = [rule.name for rule in RULES]
