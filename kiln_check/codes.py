@@ -12,9 +12,7 @@ NONE, SCALES, SCALES_AND_OUTER = (
     for name in ("none", "scales", "scales_and_outer")
 )
 
-FOREIGN, F32 = (
-    next(code for code, dtype in DTYPES.items() if dtype == name) for name in ("foreign", "f32")
-)
+FOREIGN, F32 = (next(code for code, dtype in DTYPES.items() if dtype == name) for name in ("foreign", "f32"))
 
 ELEMENT_BITS = {code: code & 0xFF for code in DTYPES}
 """Width of one element in bits, by dtype; 0 for foreign (layout page, "dtype")."""

@@ -35,11 +35,49 @@ LONGEST_NAME = 0xFFFF
 DESCRIPTORS_KEPT = 1 << 12
 
 
+class Part:
+    """A part of the file, read piece by piece, or whole and then kept.
+
+    `first` is the beginning of the file, as far as it was read.
+    """
+
+    def __init__(self, source: Source, first: bytes, start: int, end: int) -> None:
+        self._source = source
+        self._start = start
+        self._length = end - start
+        if end <= len(first):
+            self.all = first[start:end]
+
+    def __len__(self) -> int:
+        return self._length
+
+    @cached_property
+    def all(self) -> bytes:
+        """All bytes of the part.
+
+        Raises OSError.
+        """
+        return self.read(0, self._length)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` to `end`, counted from the start of the part; keep none.
+
+        Raises OSError.
+        """
+        if "all" in self.__dict__:
+            return self.all[start:end]
+        piece = self._source.read(self._start + start, end - start)
+        if len(piece) != end - start:
+            raise OSError("the file became shorter while it was read")
+        return piece
+
+
 class Directory:
     """What stands before the payloads of one file.
 
-    Reads the header, then the directory and the names (layout page, "File"), and
-    never a payload. Nothing is allocated for a claim that the file can't back.
+    Reads the header, then on demand the directory and the names (layout page,
+    "File"), and never a payload. Nothing is allocated for a claim that the file
+    can't back.
 
     Attributes:
         size: size of the whole file in bytes.
@@ -48,7 +86,7 @@ class Directory:
             is cut short.
         fields: the header's fields by name; None unless magic and version are right.
         whole: whether the directory and the names are all there.
-        directory_bytes: the directory's own bytes; empty unless it is whole.
+        descriptors: the directory's own bytes; None unless it is whole.
         names: the name pool; None unless the directory is whole, and where the pool
             is larger than all names together can be.
 
@@ -62,11 +100,13 @@ class Directory:
         self._header = first[:LEN_HEADER]
         self.magic = first[: len(MAGIC)]
         self.fields, self.version = _header_fields(self._header)
-        self.directory_bytes = b""
-        self.names: bytes | None = None
         self.whole = self.fields is not None and source.has(self.end_of_names)
+        self.descriptors: Part | None = None
+        self.names: Part | None = None
         if self.whole:
-            self._read_rest(first)
+            self.descriptors = Part(source, first, LEN_HEADER, self._ofs_names)
+            if self.fields["len_names"] <= LONGEST_NAME * self.fields["num_tensors"]:
+                self.names = Part(source, first, self._ofs_names, self.end_of_names)
         self.size = source.size()
 
     @cached_property
@@ -92,12 +132,8 @@ class Directory:
         """Return bytes of the header, or of a whole directory, by their offset in the file."""
         if offset < LEN_HEADER:
             return self._header[offset : offset + length]
-        return self.directory_bytes[offset - LEN_HEADER : offset - LEN_HEADER + length]
-
-    def _read_rest(self, first: bytes) -> None:
-        self.directory_bytes = _range(first, self._source, LEN_HEADER, self._ofs_names)
-        if self.fields["len_names"] <= LONGEST_NAME * self.fields["num_tensors"]:
-            self.names = _range(first, self._source, self._ofs_names, self.end_of_names)
+        assert self.descriptors is not None
+        return self.descriptors.all[offset - LEN_HEADER : offset - LEN_HEADER + length]
 
     @cached_property
     def descriptor(self) -> Callable[[int], Descriptor]:
@@ -105,8 +141,9 @@ class Directory:
         return lru_cache(DESCRIPTORS_KEPT)(self._parse_descriptor)
 
     def _parse_descriptor(self, index: int) -> Descriptor:
+        assert self.descriptors is not None
         start = index * LEN_DESCRIPTOR
-        return _parser("Descriptor")(self.directory_bytes[start : start + LEN_DESCRIPTOR])
+        return _parser("Descriptor")(self.descriptors.all[start : start + LEN_DESCRIPTOR])
 
     def name_raw(self, index: int) -> bytes | None:
         """Return the bytes of a tensor's name, None where they pass the name pool.
@@ -118,7 +155,7 @@ class Directory:
         if end > self.fields["len_names"]:
             return None
         if self.names is not None:
-            return self.names[start:end]
+            return self.names.all[start:end]
         return self._source.read(self._ofs_names + start, end - start)
 
     def name(self, index: int) -> str | None:
@@ -154,10 +191,3 @@ def _parser(record: str) -> Callable[[bytes], Any]:
 
     parse = getattr(KilnV2, record)
     return lambda data: parse(KaitaiStream(BytesIO(data)))
-
-
-def _range(first: bytes, source: Source, start: int, end: int) -> bytes:
-    part = first[start:end] if end <= len(first) else source.read(start, end - start)
-    if len(part) != end - start:
-        raise OSError("the file became shorter while it was read")
-    return part

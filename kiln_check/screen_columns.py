@@ -17,7 +17,6 @@ from kiln_check.directory import LEN_DESCRIPTOR, Directory
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR,
     DESCRIPTOR_SIZES,
-    DTYPES,
     MAX_RANK,
     NO_AXIS,
     NO_INDEX,
@@ -41,6 +40,9 @@ NO_COUNT = np.uint64((1 << 64) - 1)
 """Stands for the element count of a tensor that is no sound scale; no number of scales is it."""
 
 WORD = 8
+"""Bytes; no field of the record crosses a multiple of it."""
+
+ONE = np.uint64(1)
 
 UNKNOWN = 0xFF
 """Stands for the width of a dtype that is not in the table, and is the width of none."""
@@ -57,13 +59,16 @@ _WIDTHS = _widths()
 
 def unproven(directory: Directory) -> list[int]:
     """The tensors of a whole directory that are not proved sound; ascending."""
-    count = len(directory.directory_bytes) // LEN_DESCRIPTOR
+    if not directory.descriptors:
+        return []
+    count = len(directory.descriptors) // LEN_DESCRIPTOR
     if directory.names is None:
         return list(range(count))
     found = np.zeros(count, np.bool_)
     whole = _Whole(count)
     for start in range(0, count, ROWS):
-        columns = _columns(directory.directory_bytes, start, min(start + ROWS, count))
+        end = min(start + ROWS, count)
+        columns = _columns(directory.descriptors.read(start * LEN_DESCRIPTOR, end * LEN_DESCRIPTOR))
         here = slice(start, start + ROWS)
         counts, counted = _counts(columns)
         in_range = _in_range(columns, directory.end_of_names, directory.fields["len_file"])
@@ -99,9 +104,7 @@ class _Whole:
         self.len_name = np.empty(count, np.int64)
         self.links: list[tuple[Column, Column, Column, Column]] = []
 
-    def keep(
-        self, here: slice, columns: Columns, counts: Column, counted: Column, in_range: Column
-    ) -> None:
+    def keep(self, here: slice, columns: Columns, counts: Column, counted: Column, in_range: Column) -> None:
         """Take over one slice."""
         self.scale_count[here] = np.where(counted & (columns["scheme"] == NONE), counts, NO_COUNT)
         self.is_outer[here] = (self.scale_count[here] == 1) & (columns["dtype"] == F32)
@@ -112,12 +115,10 @@ class _Whole:
         self.len_name[here] = columns["len_name"]
 
 
-def _columns(directory: bytes, start: int, end: int) -> Columns:
+def _columns(descriptors: bytes) -> Columns:
     """The fields of some tensors, close together in memory instead of 128 bytes apart."""
-    words = np.frombuffer(
-        directory, "<u8", (end - start) * (LEN_DESCRIPTOR // WORD), start * LEN_DESCRIPTOR
-    )
-    by_word = np.ascontiguousarray(words.reshape(end - start, -1).T)
+    words = np.frombuffer(descriptors, "<u8").reshape(-1, LEN_DESCRIPTOR // WORD)
+    by_word = np.ascontiguousarray(words.T)
     columns = {}
     for name, form, offset in zip(
         DESCRIPTOR["names"], DESCRIPTOR["formats"], DESCRIPTOR["offsets"], strict=True
@@ -145,9 +146,9 @@ def _counts(columns: Columns) -> tuple[Column, Column]:
     for entry, lengths in enumerate(shape):
         if entry < highest:
             inside = rank > entry
-            counted = np.where(inside, lengths, 1)
-            counts *= counted
-            estimates *= counted
+            factors = np.where(inside, lengths, ONE)
+            counts *= factors
+            estimates *= factors
             sound &= inside | (lengths == 0)
         elif lengths.any():
             sound &= lengths == 0
@@ -164,9 +165,8 @@ def _types(columns: Columns, counts: Column, counted: Column) -> Column:
     dtype = columns["dtype"]
     widths = _WIDTHS[dtype]
     plain = (columns["foreign_tag"] | columns["block_elements"] | columns["block_bytes"]) == 0
-    sound = (
-        counted & (widths != UNKNOWN) & plain & (columns["len_data"] == (counts * widths + np.uint64(7)) >> np.uint64(3))
-    )
+    due = (counts * widths + np.uint64(7)) // np.uint64(8)
+    sound = counted & (widths != UNKNOWN) & plain & (columns["len_data"] == due)
     foreign = np.flatnonzero(dtype == FOREIGN)
     if foreign.size:
         sound[foreign] = counted[foreign] & _foreign(columns, counts, foreign)
@@ -229,15 +229,14 @@ def _links(columns: Columns, counts: Column, counted: Column, first: int, whole:
     """Tensors whose scheme, axis, group size and indexes don't fit; what they point at comes later."""
     scheme, axis = columns["scheme"], columns["quant_axis"]
     scale, outer = columns["scale_index"], columns["outer_index"]
-    unproved: Column = (
-        (columns["group_size"] != 0) | (axis != NO_AXIS) | ((scale & outer) != NO_INDEX)
-    )
+    unproved: Column = (columns["group_size"] != 0) | (axis != NO_AXIS) | ((scale & outer) != NO_INDEX)
     linked = np.flatnonzero(scheme != NONE)
     if linked.size:
         scheme, axis, rank = scheme[linked], axis[linked], columns["rank"][linked]
         sizes, scale, outer = columns["group_size"][linked], scale[linked], outer[linked]
         sound = counted[linked] & (axis < rank) & (sizes != 0) & (scale != outer)
-        sound &= np.where(scheme == SCALES, outer == NO_INDEX, (scheme == SCALES_AND_OUTER) & (outer != NO_INDEX))
+        without = outer == NO_INDEX
+        sound &= np.where(scheme == SCALES, without, (scheme == SCALES_AND_OUTER) & ~without)
         lengths = columns["shape"][np.minimum(axis, MAX_RANK - 1), linked]
         due = _due(counts[linked], lengths, sizes)
         unproved[linked] = ~sound
@@ -246,13 +245,12 @@ def _links(columns: Columns, counts: Column, counted: Column, first: int, whole:
 
 
 def _due(counts: Column, lengths: Column, sizes: Column) -> Column:
-    """Number of scales: the groups along an axis times the other dimensions, which is no more than the count.
+    """Number of scales: the groups along an axis times the other dimensions; no more than the count.
 
-    An axis without elements has no groups; division by 0 is put off with a 1.
+    An axis without elements has no groups, and what is computed for it is not used.
     """
-    one = np.uint64(1)
-    groups = (lengths - one) // np.maximum(sizes, 1) + one
-    due: Column = np.where(lengths == 0, 0, counts // np.maximum(lengths, one) * groups)
+    groups = (lengths - ONE) // np.maximum(sizes, 1) + ONE
+    due: Column = np.where(lengths == 0, np.uint64(0), counts // np.maximum(lengths, ONE) * groups)
     return due
 
 

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kiln_check.directory import Part
+
 Column: TypeAlias = "NDArray[Any]"
 
 ROWS = 4096
@@ -19,13 +21,11 @@ WINDOW = 1 << 18
 """Bytes of the pool in which the names of a slice start."""
 
 PIECE = 64
-"""Bytes of a name that are hashed at a time."""
-
-WORD = 8
+"""Bytes of a name that are hashed at a time: 8 words."""
 
 
-def unproven_names(pool: bytes, ofs_name: Column, len_name: Column) -> Column:
-    """Indexes of the names that pass the pool, have no bytes, are not proved to be text, or may be there twice."""
+def unproven_names(pool: Part, ofs_name: Column, len_name: Column) -> Column:
+    """Indexes of the names that pass the pool, have no bytes, may be no text or may be there twice."""
     end = ofs_name + len_name
     unproved = (len_name == 0) | (end > len(pool))
     inside = np.flatnonzero(~unproved) if unproved.any() else None
@@ -42,10 +42,11 @@ def unproven_names(pool: bytes, ofs_name: Column, len_name: Column) -> Column:
         low = int(start[first])
         last = min(first + ROWS, int(np.searchsorted(start, low + WINDOW)))
         here = slice(first, last)
-        window = np.frombuffer(pool, np.uint8, int(end[here].max()) - low, low)
+        raw = pool.read(low, int(end[here].max()))
+        window = np.frombuffer(raw, np.uint8)
         hashes[here] = _hashes(window, start[here] - low, end[here] - start[here])
         if window.min() < 0x20 or window.max() >= 0x7F:
-            not_text[here] = _not_text(window, start[here] - low, end[here] - low)
+            not_text[here] = _not_text(raw, window, start[here] - low, end[here] - low)
         first = last
     not_text |= _repeated(hashes)
     if inside is None:
@@ -53,7 +54,7 @@ def unproven_names(pool: bytes, ofs_name: Column, len_name: Column) -> Column:
     return np.concatenate([np.flatnonzero(unproved), inside[not_text]])
 
 
-def _not_text(window: Column, start: Column, end: Column) -> Column:
+def _not_text(raw: bytes, window: Column, start: Column, end: Column) -> Column:
     """Which names may hold a control character, or bytes that are not UTF-8.
 
     In bytes that are UTF-8 as a whole, a name is UTF-8 if it neither starts nor ends
@@ -63,7 +64,7 @@ def _not_text(window: Column, start: Column, end: Column) -> Column:
     high = window >= 0x80
     inside_character = np.zeros(len(window) + 1, np.bool_)
     try:
-        window.tobytes().decode("utf-8")
+        raw.decode("utf-8")
     except UnicodeDecodeError:
         unproved |= high
     else:
@@ -74,12 +75,11 @@ def _not_text(window: Column, start: Column, end: Column) -> Column:
     return not_text
 
 
-_KEPT = np.tri(PIECE + 1, PIECE, -1, np.uint8) * np.uint8(0xFF)
-_KEPT_WORDS = _KEPT.view(np.uint64)
+_KEPT = (np.tri(PIECE + 1, PIECE, -1, np.uint8) * np.uint8(0xFF)).view(np.uint64)
 """A mask for the first bytes of a piece, by their number."""
 
-_FACTORS = np.array([pow(0x9E3779B97F4A7C15, power, 1 << 64) for power in range(1, PIECE // WORD + 2)], np.uint64)
-"""Odd, and with their ones all over; what they do to each word of a piece differs."""
+_FACTORS = np.array([pow(0x9E3779B97F4A7C15, 1 + place, 1 << 64) for place in range(9)], np.uint64)
+"""Odd numbers without a pattern: one for each word of a piece, and one for the length."""
 
 
 def _hashes(window: Column, start: Column, length: Column) -> Column:
@@ -92,13 +92,14 @@ def _hashes(window: Column, start: Column, length: Column) -> Column:
     for done in range(PIECE, int(length.max()), PIECE):
         longer = np.flatnonzero(length > done)
         left = np.minimum(length[longer] - done, PIECE)
-        hashes[longer] = _mixed(hashes[longer]) * _FACTORS[0] + _piece_hashes(pieces[start[longer] + done], left)
+        hashes[longer] = _mixed(hashes[longer]) * _FACTORS[0]
+        hashes[longer] += _piece_hashes(pieces[start[longer] + done], left)
     return hashes
 
 
 def _piece_hashes(pieces: Column, length: Column) -> Column:
     words = pieces.view(np.uint64).reshape(len(pieces), -1)
-    words &= _KEPT_WORDS[length]
+    words &= _KEPT[length]
     hashes: Column = _mixed(words) @ _FACTORS[:-1]
     return hashes
 

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from kiln_check.codes import ALIGNMENT, ELEMENT_BITS, F32, FOREIGN, NONE, SCALES, SCALES_AND_OUTER
-from kiln_check.directory import Directory
+from kiln_check.directory import Directory, Part
 from kiln_check.generated.kiln_v2_records import DESCRIPTOR, DESCRIPTOR_STRUCT, MAX_RANK, NO_AXIS, NO_INDEX
 
 Columns: TypeAlias = "dict[str, Sequence[Any]]"
@@ -27,9 +27,9 @@ _RECORD = struct.Struct(DESCRIPTOR_STRUCT)
 
 def unproven(directory: Directory) -> list[int]:
     """The tensors of a whole directory that are not proved sound; ascending."""
-    if not directory.num_tensors:
+    if not directory.descriptors:
         return []
-    columns = _columns(directory.directory_bytes)
+    columns = _columns(directory.descriptors.all)
     counts = _counts(columns)
     found: set[int] = set()
     found.update(_reserved(columns))
@@ -70,10 +70,11 @@ def _reserved(columns: Columns) -> Iterable[int]:
     return (index for index, pair in enumerate(pairs) if any(pair))
 
 
-def _names(columns: Columns, pool: bytes | None) -> Iterable[int]:
+def _names(columns: Columns, part: Part | None) -> Iterable[int]:
     """Names that pass the pool, have no bytes, are not printable text, or are there twice."""
-    if pool is None:
+    if part is None:
         return range(len(columns["ofs_name"]))
+    pool = part.all
     ends = [start + length for start, length in zip(columns["ofs_name"], columns["len_name"], strict=True)]
     names = [pool[start:end] for start, end in zip(columns["ofs_name"], ends, strict=True)]
     inside = max(ends) <= len(pool) and all(names)
