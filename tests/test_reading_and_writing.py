@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -180,6 +181,47 @@ def test_a_file_larger_than_the_disk_is_refused_early(tmp_path: Path) -> None:
         kiln_check.write(tmp_path / "a.kiln", {"w": huge})
     assert caught.value.errno == errno.ENOSPC
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_unnamed_files_and_kernel_copies_the_result_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pool").write_bytes(bytes(range(256)) * 9)
+    tensors = {"w": NewTensor("u8", [2000], Span(str(tmp_path / "pool"), 5, 2000))}
+    kiln_check.write(tmp_path / "a.kiln", tensors)
+    monkeypatch.delattr(os, "copy_file_range", raising=False)
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    kiln_check.write(tmp_path / "b.kiln", tensors)
+    assert (tmp_path / "a.kiln").read_bytes() == (tmp_path / "b.kiln").read_bytes()
+    with pytest.raises(OSError, match="before its tensor does"):
+        kiln_check.write(
+            tmp_path / "b.kiln", {"w": NewTensor("u8", [9999], Span(str(tmp_path / "pool"), 0, 9999))}
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.kiln", "b.kiln", "pool"]
+
+
+def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    program = (
+        "import sys, kiln_check as k\n"
+        "k.write(sys.argv[1], {'w': k.NewTensor('u8', [5], b'12345')}, progress=True)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "a.kiln")]
+    assert subprocess.run(command, capture_output=True, check=True).stderr == b""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    subprocess.run(command, stderr=slave, check=True)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux's way to say that the other side is closed
+        while part := os.read(master, 1 << 16):
+            shown += part
+    os.close(master)
+    assert b"a.kiln: 100%" in shown
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")

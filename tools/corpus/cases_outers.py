@@ -232,6 +232,12 @@ def mixed_cycle(file: File) -> None:
     file.set(0, scale_index=1).set(1, outer_index=0)
 
 
+@broken("kiln-v2-scheme-2-chain", "TYPE", two_outers, Fault("scale-chain", 0))
+def scheme_2_chain(file: File) -> None:
+    """A chain of two, both tensors of scheme 2: the scale of tensor 0 has a scale itself."""
+    file.set(0, scale_index=1)
+
+
 # outer-dtype
 
 

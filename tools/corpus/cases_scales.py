@@ -400,7 +400,7 @@ for part, (shape, axis, group_size, due, what) in COUNTS.items():
         def count_wrong(
             file: File, shape: tuple[int, ...], axis: int, group_size: int, due: int, wrong: int
         ) -> None:
-            """Shape {shape} in groups of {group_size} along axis {axis}: scales due: {due}, there: {wrong}."""
+            """Shape {shape} in groups of {group_size} along axis {axis}: due: {due}, there: {wrong}."""
             file.set(1, shape=(wrong,), len_data=wrong)
 
 
