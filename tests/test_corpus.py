@@ -14,8 +14,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from corpus_boundaries import BOUNDARIES, WHOLE, Boundary
-from corpus_measures import Measures, measure
+
+from tests.corpus_boundaries import BOUNDARIES, WHOLE, Boundary
+from tests.corpus_measures import Measures, measure
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "corpus"

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus_cases import SOUND
-from layout_page import expected
-from toolchains import HERE, ROOT, npm_folder, or_skip, run_lines
+
+from tests.languages.corpus_cases import SOUND
+from tests.languages.layout_page import expected
+from tests.languages.toolchains import HERE, ROOT, npm_folder, or_skip, run_lines
 
 LAZY = ("encodedName", "outer", "payload", "scale")
 
