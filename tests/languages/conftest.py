@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus_cases import CASES, CORPUS
-from hostile import files as hostile_files
+
+from tests.languages.corpus_cases import CASES, CORPUS
+from tests.languages.hostile import files as hostile_files
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from layout_page import DESCRIPTOR, HEADER, LEN_DESCRIPTOR, LEN_HEADER, MAGIC, NO_AXIS, NO_INDEX, Field
+from tests.languages.layout_page import (
+    DESCRIPTOR,
+    HEADER,
+    LEN_DESCRIPTOR,
+    LEN_HEADER,
+    MAGIC,
+    NO_AXIS,
+    NO_INDEX,
+    Field,
+)
 
 EDGES = (2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**40, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 """Where int32, uint32, double, int64 and uint64 end."""

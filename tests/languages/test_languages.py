@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from layout_page import Dump, expected
-from toolchains import LANGUAGES, dumps
+
+from tests.languages.layout_page import Dump, expected
+from tests.languages.toolchains import LANGUAGES, dumps
 
 EXACT_IN_JAVASCRIPT = 2**53
 SIGNED_IN_JAVA = 2**63

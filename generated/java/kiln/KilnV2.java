@@ -195,6 +195,19 @@ public class KilnV2 extends KaitaiStruct {
             this.dtypeEnum = KilnV2.Dtype.byId(dtype());
             return this.dtypeEnum;
         }
+        private String dtypeName;
+
+        /**
+         * The name of `dtype` as text, as the layout page writes it, for targets
+         * whose enums have no text or one in capitals; "unknown" for any other code.
+         * @see "docs/kiln-v2-layout.md#dtype"
+         */
+        public String dtypeName() {
+            if (this.dtypeName != null)
+                return this.dtypeName;
+            this.dtypeName = (dtype() == 260 ? "u4" : (dtype() == 264 ? "u8" : (dtype() == 272 ? "u16" : (dtype() == 288 ? "u32" : (dtype() == 320 ? "u64" : (dtype() == 516 ? "i4" : (dtype() == 520 ? "i8" : (dtype() == 528 ? "i16" : (dtype() == 544 ? "i32" : (dtype() == 576 ? "i64" : (dtype() == 784 ? "f16" : (dtype() == 800 ? "f32" : (dtype() == 832 ? "f64" : (dtype() == 1040 ? "bf16" : (dtype() == 1288 ? "f8e4m3" : (dtype() == 1544 ? "f8e5m2" : (dtype() == 1800 ? "f8e4m3fnuz" : (dtype() == 2056 ? "f8e5m2fnuz" : (dtype() == 2312 ? "e8m0" : (dtype() == 2566 ? "e2m3" : (dtype() == 2822 ? "e3m2" : (dtype() == 3076 ? "e2m1" : (dtype() == 3336 ? "bool" : (dtype() == 3648 ? "c64" : (dtype() == 3712 ? "c128" : (dtype() == 65280 ? "foreign" : "unknown"))))))))))))))))))))))))));
+            return this.dtypeName;
+        }
         private Integer elementBits;
 
         /**
@@ -381,7 +394,7 @@ public class KilnV2 extends KaitaiStruct {
             if (this.numGroups != null)
                 return this.numGroups;
             if (hasGroups()) {
-                this.numGroups = ((Number) (((Number) (shape().get(((Number) (quantAxis())).intValue()) / ((Number) (groupSize())).longValue() + (KaitaiStream.mod(shape().get(((Number) (quantAxis())).intValue()), ((Number) (groupSize())).longValue()) != 0 ? ((long) 1) : ((long) 0)))).longValue())).longValue();
+                this.numGroups = ((Number) (((Number) ((shape().get(((Number) (quantAxis())).intValue()) == 0 ? ((long) 0) : ((Number) ((shape().get(((Number) (quantAxis())).intValue()) - 1) / ((Number) (groupSize())).longValue() + 1)).longValue()))).longValue())).longValue();
             }
             return this.numGroups;
         }
@@ -410,7 +423,7 @@ public class KilnV2 extends KaitaiStruct {
         public Descriptor outer() {
             if (this.outer != null)
                 return this.outer;
-            if ( ((hasOuter()) && (outerIndex() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).outerIndex() == noIndex())) ) {
+            if ( ((hasOuter()) && (((Number) (outerIndex())).longValue() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).outerIndex() == noIndex())) ) {
                 this.outer = _root().descriptors().get(((Number) (outerIndex())).intValue());
             }
             return this.outer;
@@ -445,7 +458,7 @@ public class KilnV2 extends KaitaiStruct {
         public Descriptor scale() {
             if (this.scale != null)
                 return this.scale;
-            if ( ((hasScale()) && (scaleIndex() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).outerIndex() == noIndex())) ) {
+            if ( ((hasScale()) && (((Number) (scaleIndex())).longValue() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).outerIndex() == noIndex())) ) {
                 this.scale = _root().descriptors().get(((Number) (scaleIndex())).intValue());
             }
             return this.scale;
