@@ -85,6 +85,7 @@ class Directory:
         version: the header's version; None where the magic is wrong or the header
             is cut short.
         fields: the header's fields by name; None unless magic and version are right.
+        end_of_names: where payloads may begin, in bytes from the start of the file.
         whole: whether the directory and the names are all there.
         descriptors: the directory's own bytes; None unless it is whole.
         names: the name pool; None unless the directory is whole, and where the pool
@@ -100,6 +101,10 @@ class Directory:
         self._header = first[:LEN_HEADER]
         self.magic = first[: len(MAGIC)]
         self.fields, self.version = _header_fields(self._header)
+        self.end_of_names = self._ofs_names = 0
+        if self.fields is not None:
+            self._ofs_names = LEN_HEADER + LEN_DESCRIPTOR * self.fields["num_tensors"]
+            self.end_of_names = self._ofs_names + self.fields["len_names"]
         self.whole = self.fields is not None and source.has(self.end_of_names)
         self.descriptors: Part | None = None
         self.names: Part | None = None
@@ -118,15 +123,6 @@ class Directory:
     def num_tensors(self) -> int | None:
         """The header's count of tensors; None where there is no header."""
         return None if self.fields is None else self.fields["num_tensors"]
-
-    @property
-    def end_of_names(self) -> int:
-        """Where payloads may begin, in bytes from the start of the file; exact."""
-        return self._ofs_names + int(self.fields["len_names"])
-
-    @property
-    def _ofs_names(self) -> int:
-        return LEN_HEADER + LEN_DESCRIPTOR * int(self.fields["num_tensors"])
 
     def head_bytes(self, offset: int, length: int) -> bytes:
         """Return bytes of the header, or of a whole directory, by their offset in the file."""

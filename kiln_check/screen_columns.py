@@ -57,8 +57,11 @@ def _widths() -> NDArray[np.uint8]:
 _WIDTHS = _widths()
 
 
-def unproven(directory: Directory) -> list[int]:
-    """The tensors of a whole directory that are not proved sound; ascending."""
+def unproven(directory: Directory, rows: int = ROWS) -> list[int]:
+    """The tensors of a whole directory that are not proved sound; ascending.
+
+    Raises OSError when the directory or the names can't be read.
+    """
     if not directory.descriptors:
         return []
     count = len(directory.descriptors) // LEN_DESCRIPTOR
@@ -66,10 +69,10 @@ def unproven(directory: Directory) -> list[int]:
         return list(range(count))
     found = np.zeros(count, np.bool_)
     whole = _Whole(count)
-    for start in range(0, count, ROWS):
-        end = min(start + ROWS, count)
+    for start in range(0, count, rows):
+        end = min(start + rows, count)
         columns = _columns(directory.descriptors.read(start * LEN_DESCRIPTOR, end * LEN_DESCRIPTOR))
-        here = slice(start, start + ROWS)
+        here = slice(start, end)
         counts, counted = _counts(columns)
         in_range = _in_range(columns, directory.end_of_names, directory.fields["len_file"])
         found[here] = _reserved(columns) | _types(columns, counts, counted) | _misplaced(columns, in_range)
@@ -77,7 +80,7 @@ def unproven(directory: Directory) -> list[int]:
         whole.keep(here, columns, counts, counted, in_range)
     found[_unproven_links(whole)] = True
     found[_overlaps(whole)] = True
-    found[unproven_names(directory.names, whole.ofs_name, whole.len_name)] = True
+    found[unproven_names(directory.names, whole.ofs_name, whole.len_name, rows)] = True
     indexes: list[int] = np.flatnonzero(found).tolist()
     return indexes
 

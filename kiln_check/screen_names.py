@@ -14,18 +14,17 @@ from kiln_check.directory import Part
 
 Column: TypeAlias = "NDArray[Any]"
 
-ROWS = 4096
-"""Names in a slice."""
-
-WINDOW = 1 << 18
-"""Bytes of the pool in which the names of a slice start."""
-
 PIECE = 64
 """Bytes of a name that are hashed at a time: 8 words."""
 
 
-def unproven_names(pool: Part, ofs_name: Column, len_name: Column) -> Column:
-    """Indexes of the names that pass the pool, have no bytes, may be no text or may be there twice."""
+def unproven_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) -> Column:
+    """Indexes of the names that pass the pool, have no bytes, may be no text or may be there twice.
+
+    A slice has so many names at most, and they start within so many times 64 bytes.
+
+    Raises OSError when the names can't be read.
+    """
     end = ofs_name + len_name
     unproved = (len_name == 0) | (end > len(pool))
     inside = np.flatnonzero(~unproved) if unproved.any() else None
@@ -40,7 +39,7 @@ def unproven_names(pool: Part, ofs_name: Column, len_name: Column) -> Column:
     first = 0
     while first < len(start):
         low = int(start[first])
-        last = min(first + ROWS, int(np.searchsorted(start, low + WINDOW)))
+        last = min(first + rows, int(np.searchsorted(start, low + rows * PIECE)))
         here = slice(first, last)
         raw = pool.read(low, int(end[here].max()))
         window = np.frombuffer(raw, np.uint8)

@@ -24,9 +24,24 @@ Counts: TypeAlias = "list[int | None]"
 
 _RECORD = struct.Struct(DESCRIPTOR_STRUCT)
 
+_LENGTHS = [1 if isinstance(form, str) else form[1][0] for form in DESCRIPTOR["formats"]]
+
+_VALUES = [name for name, length in zip(DESCRIPTOR["names"], _LENGTHS, strict=True) for _ in range(length)]
+"""The field that each of the values that `_RECORD` unpacks belongs to."""
+
+_ARRAYS = [
+    (name, _VALUES.index(name), _VALUES.index(name) + length)
+    for name, length in zip(DESCRIPTOR["names"], _LENGTHS, strict=True)
+    if length > 1
+]
+"""The fields of several values, with the first and the end of those."""
+
 
 def unproven(directory: Directory) -> list[int]:
-    """The tensors of a whole directory that are not proved sound; ascending."""
+    """The tensors of a whole directory that are not proved sound; ascending.
+
+    Raises OSError when the directory or the names can't be read.
+    """
     if not directory.descriptors:
         return []
     columns = _columns(directory.descriptors.all)
@@ -43,16 +58,9 @@ def unproven(directory: Directory) -> list[int]:
 
 def _columns(directory: bytes) -> Columns:
     values = list(zip(*_RECORD.iter_unpack(directory), strict=True))
-    columns: Columns = {}
-    place = 0
-    for name, form in zip(DESCRIPTOR["names"], DESCRIPTOR["formats"], strict=True):
-        if isinstance(form, str):
-            columns[name] = values[place]
-            place += 1
-        else:
-            end = place + form[1][0]
-            columns[name] = list(zip(*values[place:end], strict=True))
-            place = end
+    columns: Columns = dict(zip(_VALUES, values, strict=True))
+    for name, first, end in _ARRAYS:
+        columns[name] = list(zip(*values[first:end], strict=True))
     return columns
 
 
