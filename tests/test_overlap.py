@@ -13,7 +13,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 300)), min_size=1,
 
 
 def overlapping(ranges: list[tuple[int, int]]) -> list[int]:
-    """The payloads that share a byte with one earlier in the order (ofs_data, index), by trying every pair."""
+    """The payloads that share a byte with one earlier in the order (ofs_data, index)."""
     order = sorted((start, index, length) for index, (start, length) in enumerate(ranges) if length)
     found = set()
     for place, (start, index, length) in enumerate(order):
