@@ -40,10 +40,12 @@ def suspects(directory: Directory) -> Sequence[int]:
     if not directory.whole:
         return ()
     if _columns_pay(directory.fields["num_tensors"]):
-        from kiln_check.screen_columns import unproven
-    else:
-        from kiln_check.screen_records import unproven
-    return unproven(directory)
+        from kiln_check import screen_columns
+
+        return screen_columns.unproven(directory)
+    from kiln_check import screen_records
+
+    return screen_records.unproven(directory)
 
 
 def _columns_pay(num_tensors: int) -> bool:

@@ -173,7 +173,8 @@ def _types(columns: Columns, counts: Column, counted: Column) -> Column:
     foreign = np.flatnonzero(dtype == FOREIGN)
     if foreign.size:
         sound[foreign] = counted[foreign] & _foreign(columns, counts, foreign)
-    return ~sound
+    unproved: Column = ~sound
+    return unproved
 
 
 def _foreign(columns: Columns, counts: Column, foreign: Column) -> Column:

@@ -109,7 +109,7 @@ def large_file() -> File:
         if index % 40 == 3:
             tensors.append(Tensor(f"{name}.blocks", "foreign", (2, 64), block=(32, 18), tag=12))
             continue
-        link = {"scheme": 2, "outer": 0} if index % 3 else {"scheme": 1}
+        link: dict[str, Any] = {"scheme": 2, "outer": 0} if index % 3 else {"scheme": 1}
         tensors.append(
             Tensor(f"{name}.weight", "e2m1", (2, 33), axis=1, group_size=16, scale=index + 1, **link)
         )
