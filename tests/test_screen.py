@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from strategies import FAULTS, U2, U4, U8, broken_files
 
 from kiln_check import check, screen, screen_columns, screen_records
 from kiln_check.directory import LEN_HEADER, Directory
 from kiln_check.generated.kiln_v2_records import DESCRIPTOR, DESCRIPTOR_SIZES, HEADER
 from kiln_check.rules import judge
 from kiln_check.source import BytesSource
+from tests.strategies import FAULTS, U2, U4, U8, broken_files
 from tools.corpus.layout import MAX_RANK, NO_INDEX, File, Tensor
 
 TOP = {2: U2, 4: U4, 8: U8}
@@ -181,6 +181,18 @@ def quantized(shape: tuple[int, ...], group_size: int, scales: tuple[int, ...]) 
     ],
 )
 def test_nothing_wraps_unnoticed(file: File) -> None:
+    assert_equal_reports(bytes(file))
+
+
+@pytest.mark.parametrize(
+    ("shape", "block", "len_data"),
+    [((5,), (2, 7), 14), ((4,), (2, 7), 7), ((0,), (3, 0), 0), ((0,), (0, 3), 0), ((4,), (0, 0), 0)],
+)
+def test_foreign_blocks_that_are_not_whole_are_not_cleared(
+    shape: tuple[int, ...], block: tuple[int, int], len_data: int
+) -> None:
+    file = File(Tensor("a", "foreign", shape, block=block, payload=bytes(len_data)))
+    assert check(bytes(file)).verdict != "OK"
     assert_equal_reports(bytes(file))
 
 
