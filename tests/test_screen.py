@@ -168,6 +168,7 @@ def quantized(shape: tuple[int, ...], group_size: int, scales: tuple[int, ...]) 
         File(Tensor("a", "foreign", (1 << 33,), block=(1, 1 << 31), payload=b"")),
         File(Tensor("a", "foreign", (1 << 34, 1 << 30), block=(1 << 30, 1 << 30), payload=b"")),
         File(Tensor("a", "foreign", (0,), block=(0, 1), payload=b"")),
+        quantized((4,), 2, (2,)).set(0, rank=20, quant_axis=10),
         quantized((1 << 32, 1 << 32), 1, (0,)),
         quantized((1 << 32, 1 << 32), 1 << 31, (2, 1 << 32)),
         quantized((U8 - 1, 0), 2, (0,)),
