@@ -251,10 +251,10 @@ def _links(columns: Columns, counts: Column, counted: Column, first: int, whole:
 def _due(counts: Column, lengths: Column, sizes: Column) -> Column:
     """Number of scales: the groups along an axis times the other dimensions; no more than the count.
 
-    An axis without elements has no groups, and what is computed for it is not used.
+    Where an axis has no elements, the count is 0, and so is the product with whatever is taken for groups.
     """
     groups = (lengths - ONE) // np.maximum(sizes, 1) + ONE
-    due: Column = np.where(lengths == 0, np.uint64(0), counts // np.maximum(lengths, ONE) * groups)
+    due: Column = counts // np.maximum(lengths, ONE) * groups
     return due
 
 

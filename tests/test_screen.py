@@ -45,10 +45,16 @@ def assert_equal_reports(raw: bytes, rows: int = screen_columns.ROWS) -> None:
     assert not screen.header_is_proven(directory) or all(finding.tensor is not None for finding in plain)
 
 
+def likely(value: int, top: int) -> list[int]:
+    """Values of a field below `top` that are likely to matter."""
+    numbers = {0, 1, 2, 3, 9, value - 1, value + 1, value ^ 64, value // 2, value * 2}
+    numbers |= {top // 2, top - 64, top - 1}
+    return sorted(number for number in numbers if 0 <= number < top)
+
+
 def near(value: int, top: int) -> st.SearchStrategy[int]:
-    """Values of a field below `top` that are likely to matter, and any other."""
-    likely = {0, 1, value - 1, value + 1, value ^ 64, value // 2, value * 2, top // 2, top - 64, top - 1}
-    return st.sampled_from(sorted(number for number in likely if 0 <= number < top)) | st.integers(0, top - 1)
+    """Those values, and any other."""
+    return st.sampled_from(likely(value, top)) | st.integers(0, top - 1)
 
 
 @st.composite
@@ -94,6 +100,34 @@ def test_every_corpus_file_gets_the_same_report(root: Path) -> None:
     for path in sorted((root / "tests" / "corpus").glob("*.kiln")):
         assert_equal_reports(path.read_bytes())
         assert_equal_reports(path.read_bytes(), rows=1)
+
+
+def test_every_field_of_every_tensor_of_a_small_file() -> None:
+    file = File(
+        Tensor("outer", "f32"),
+        Tensor("w", "e2m1", (2, 33), scheme=2, axis=1, group_size=16, scale=2, outer=0),
+        Tensor("w.scale", "f8e4m3", (2, 3)),
+        Tensor("v", "u4", (5, 3), scheme=1, axis=0, group_size=2, scale=4),
+        Tensor("v.scale", "e8m0", (9,)),
+        Tensor("blocks", "foreign", (2, 64), block=(32, 18), tag=12),
+        Tensor("embed", "bf16", (8, 4)),
+        Tensor("head", "u8", (64,)),
+        slack=64,
+    ).place(7, like=6)
+    for index, sound in enumerate(copy.deepcopy(file.descriptors)):
+        for field in DESCRIPTOR["names"][:-1]:
+            values = {other[field] for other in file.descriptors}
+            values.update(likely(sound[field], TOP[DESCRIPTOR_SIZES[field]]))
+            for value in values:
+                assert_equal_reports(bytes(file.set(index, **{field: value})), rows=3)
+            file.set(index, **{field: sound[field]})
+        shape = [*sound["shape"], *[0] * (MAX_RANK - len(sound["shape"]))]
+        for entry in range(MAX_RANK):
+            for value in likely(shape[entry], U8):
+                changed = (*shape[:entry], value, *shape[entry + 1 :])
+                assert_equal_reports(bytes(file.set(index, shape=changed)), rows=3)
+        file.set(index, shape=sound["shape"])
+    assert check(bytes(file)).ok
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +213,10 @@ def quantized(shape: tuple[int, ...], group_size: int, scales: tuple[int, ...]) 
         File(Tensor("a", "u8", (64,))).set(0, ofs_data=U8 - 64).head(len_file=U8 - 1),
         File(Tensor("a", "u8", (64,))).set(0, len_data=U8 - 64),
         File(Tensor("a", "u8", (64,))).head(len_file=0),
+        File(*(Tensor(name, "u8", (128,)) for name in "abc"))
+        .place(1, 0)
+        .set(1, len_data=64)
+        .set(2, ofs_data=U8 - 64, len_data=64),
     ],
 )
 def test_nothing_wraps_unnoticed(file: File) -> None:
