@@ -216,7 +216,7 @@ def quantized(shape: tuple[int, ...], group_size: int, scales: tuple[int, ...]) 
         File(*(Tensor(name, "u8", (128,)) for name in "abc"))
         .place(1, 0)
         .set(1, len_data=64)
-        .set(2, ofs_data=U8 - 64, len_data=64),
+        .set(2, ofs_data=U8 - 64, len_data=128),
     ],
 )
 def test_nothing_wraps_unnoticed(file: File) -> None:
