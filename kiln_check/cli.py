@@ -69,6 +69,8 @@ def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
     """Run the command; what goes wrong is one line on standard error."""
     try:
         options = parser.parse_args(arguments)
+        if sys.stdout is None:
+            raise UsageError("standard output is closed")
         run: Callable[[argparse.Namespace], int] = options.run
         _escape_unencodable()
         status = run(options)
@@ -136,6 +138,8 @@ def _counted(reports: Iterator[Report], verdicts: Counter[str]) -> Iterator[Repo
 def _reports(paths: Sequence[str]) -> Iterator[Report]:
     for path in paths:
         if path == "-":
+            if sys.stdin is None:
+                raise UsageError("standard input is closed")
             yield check(sys.stdin.buffer, path="-")
         else:
             yield from map(check, _files(path))

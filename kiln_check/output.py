@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 CHUNK = 1 << 20
@@ -14,6 +14,9 @@ CHUNK = 1 << 20
 
 KERNEL_CHUNK = 1 << 27
 """Bytes that the kernel is asked to copy at a time."""
+
+OPEN_FILES = "/proc/self/fd"
+"""Where Linux shows the files of this process, which linkat(2) can name."""
 
 KERNEL_CANT = {
     errno.EXDEV,
@@ -41,11 +44,21 @@ class Piece(NamedTuple):
     data: Any
 
 
-def write_atomically(path: str | os.PathLike[str], head: bytes, size: int, pieces: Sequence[Piece]) -> None:
+Advance = Callable[[int], object]
+"""Told after each copy how many bytes it was."""
+
+
+def write_atomically(
+    path: str | os.PathLike[str],
+    head: bytes,
+    size: int,
+    pieces: Sequence[Piece],
+    advance: Advance = lambda _copied: None,
+) -> None:
     """Write `head`, then each piece at its offset, and zeros between, `size` bytes in all.
 
     The bytes are on the disk before the file takes its name; a crash at any moment
-    leaves the old file or the new one.
+    leaves the old file or the new one. `advance` hears of every piece as it is copied.
 
     Raises OSError when the file can't be written, does not fit on the disk, or a
     span can't be read.
@@ -60,10 +73,10 @@ def write_atomically(path: str | os.PathLike[str], head: bytes, size: int, piece
                 if piece.data.path not in sources:
                     sources[piece.data.path] = stack.enter_context(open(piece.data.path, "rb", buffering=0))
                 file.seek(piece.offset)
-                _copy_span(sources[piece.data.path], piece.data, file)
+                _copy_span(sources[piece.data.path], piece.data, file, advance)
             else:
                 file.seek(piece.offset)
-                _write_all(file, memoryview(piece.data).cast("B"))
+                advance(_write_all(file, memoryview(piece.data).cast("B")))
         file.truncate(size)
 
 
@@ -78,18 +91,48 @@ def _refuse_if_full(target: str, size: int) -> None:
 def _replacing(target: str) -> Iterator[BinaryIO]:
     """A new file beside `target` that takes its place when all went well."""
     folder, base = os.path.split(target)
-    fd, temporary = tempfile.mkstemp(prefix=f".{base[:80]}.", suffix=".part", dir=folder)
+    prefix = f".{base[:80]}."
+    fd = _open_unnamed(folder)
+    temporary = None
+    if fd is None:
+        fd, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
     try:
         with open(fd, "wb", buffering=0) as file:
             _give_mode(file.fileno(), target)
             yield file
             os.fsync(file.fileno())
+            if temporary is None:
+                temporary = _give_name(file.fileno(), folder, prefix)
         os.replace(temporary, target)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _open_unnamed(folder: str) -> int | None:
+    """A file without a name, of which a crash leaves nothing; None where there are none."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir(OPEN_FILES):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
+            raise
+        return None
+
+
+def _give_name(fd: int, folder: str, prefix: str) -> str:
+    """Give an unnamed file a name that no other has; a link can't replace, a rename can."""
+    open_files = os.open(OPEN_FILES, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        name = os.path.join(folder, f"{prefix}{os.urandom(8).hex()}.part")
+        os.link(str(fd), name, src_dir_fd=open_files, follow_symlinks=True)
+        return name
+    finally:
+        os.close(open_files)
 
 
 def _give_mode(fd: int, target: str) -> None:
@@ -118,12 +161,14 @@ def _sync_folder(folder: str) -> None:
         os.close(fd)
 
 
-def _write_all(file: BinaryIO, data: memoryview) -> None:
-    while data:
-        data = data[file.write(data) :]
+def _write_all(file: BinaryIO, data: memoryview) -> int:
+    left = data
+    while left:
+        left = left[file.write(left) :]
+    return len(data)
 
 
-def _copy_span(source: BinaryIO, span: Span, file: BinaryIO) -> None:
+def _copy_span(source: BinaryIO, span: Span, file: BinaryIO, advance: Advance) -> None:
     """Copy a span to the file's position, by the kernel where it can.
 
     Raises OSError when the source ends before the span does.
@@ -143,9 +188,8 @@ def _copy_span(source: BinaryIO, span: Span, file: BinaryIO) -> None:
                 continue
         else:
             source.seek(offset)
-            part = source.read(min(left, CHUNK))
-            _write_all(file, memoryview(part))
-            copied = len(part)
+            copied = _write_all(file, memoryview(source.read(min(left, CHUNK))))
         if copied == 0:
             raise OSError(errno.EIO, f"ends {left} bytes before its tensor does", span.path)
+        advance(copied)
         offset, left = offset + copied, left - copied

@@ -89,7 +89,12 @@ class Layout(NamedTuple):
     pieces: list[Piece]
 
 
-def write(path: str | os.PathLike[str], tensors: Mapping[str, NewTensor | NDArray[Any]]) -> None:
+def write(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, NewTensor | NDArray[Any]],
+    *,
+    progress: bool = False,
+) -> None:
     """Write a Kiln file.
 
     The directory has the order of `tensors`. Payloads start at multiples of 64
@@ -99,6 +104,7 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NewTensor | NDArra
     Args:
         path: the file to write; one that is there is replaced.
         tensors: by name; an array stands for a NewTensor of its dtype and shape.
+        progress: show a bar while payloads are copied, if standard error is a terminal.
 
     Raises:
         KilnError: `check` would reject the file, or a number does not fit its field.
@@ -110,7 +116,14 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NewTensor | NDArra
     if not report.ok:
         first = report.findings[0]
         raise KilnError(f"not written, {first.rule}: {first.message}", report)
-    write_atomically(path, layout.head, layout.size, layout.pieces)
+    if not progress:
+        write_atomically(path, layout.head, layout.size, layout.pieces)
+        return
+    from tqdm import tqdm
+
+    total = sum(data_length(piece.data) for piece in layout.pieces)
+    with tqdm(total=total, unit="B", unit_scale=True, desc=os.path.basename(path), disable=None) as bar:
+        write_atomically(path, layout.head, layout.size, layout.pieces, bar.update)
 
 
 def as_new_tensor(tensor: NewTensor | NDArray[Any]) -> NewTensor:

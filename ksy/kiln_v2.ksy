@@ -234,8 +234,8 @@ types:
         doc: Whether the descriptor is sound enough for its groups to be counted.
       num_groups:
         value: >-
-          (shape[quant_axis] / group_size.as<u8>
-          + (shape[quant_axis] % group_size.as<u8> != 0 ? 1.as<u8> : 0.as<u8>)).as<u8>
+          (shape[quant_axis] == 0 ? 0.as<u8>
+          : ((shape[quant_axis] - 1) / group_size.as<u8> + 1).as<u8>).as<u8>
         if: has_groups
         doc: Number of groups along `quant_axis`, ceil(shape[quant_axis] / group_size).
       num_scales:
@@ -257,7 +257,7 @@ types:
         -webide-parse-mode: lazy
         value: _root.descriptors[scale_index]
         if: >-
-          has_scale and scale_index < _root.descriptors.size.as<u4>
+          has_scale and scale_index.as<u8> < _root.descriptors.size.as<u8>
           and _root.descriptors[scale_index].scale_index == no_index
           and _root.descriptors[scale_index].outer_index == no_index
         doc: |
@@ -269,7 +269,7 @@ types:
         -webide-parse-mode: lazy
         value: _root.descriptors[outer_index]
         if: >-
-          has_outer and outer_index < _root.descriptors.size.as<u4>
+          has_outer and outer_index.as<u8> < _root.descriptors.size.as<u8>
           and _root.descriptors[outer_index].scale_index == no_index
           and _root.descriptors[outer_index].outer_index == no_index
         doc: |

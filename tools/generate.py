@@ -197,7 +197,7 @@ def records_module(spec: dict[str, Any]) -> str:
     lines = [NOTICE, title, "from typing import Any\n"]
     for name, value, doc in constants:
         text = pprint.pformat(value, width=96, sort_dicts=False)
-        annotation = ": dict[str, Any]" if name in ("HEADER", "DESCRIPTOR") else ""
+        annotation = ": Any" if name in ("HEADER", "DESCRIPTOR") else ""
         lines.append(f'{name}{annotation} = {text}\n"""{doc}"""\n')
     return "\n".join(lines)
 

@@ -677,16 +677,12 @@ func (this *KilnV2_Descriptor) NumGroups() (v uint64, err error) {
 	}
 	if (tmp48) {
 		var tmp49 uint64;
-		tmp50 := this.Shape[this.QuantAxis] % uint64(this.GroupSize)
-		if tmp50 < 0 {
-			tmp50 += uint64(this.GroupSize)
-		}
-		if (tmp50 != 0) {
-			tmp49 = uint64(1)
-		} else {
+		if (this.Shape[this.QuantAxis] == 0) {
 			tmp49 = uint64(0)
+		} else {
+			tmp49 = uint64((this.Shape[this.QuantAxis] - 1) / uint64(this.GroupSize) + 1)
 		}
-		this.numGroups = uint64(uint64(this.Shape[this.QuantAxis] / uint64(this.GroupSize) + tmp49))
+		this.numGroups = uint64(uint64(tmp49))
 	}
 	return this.numGroups, nil
 }
@@ -700,64 +696,64 @@ func (this *KilnV2_Descriptor) NumScales() (v uint64, err error) {
 		return this.numScales, nil
 	}
 	this._f_numScales = true
-	tmp51, err := this.HasGroups()
+	tmp50, err := this.HasGroups()
 	if err != nil {
 		return 0, err
 	}
-	if (tmp51) {
-		tmp52, err := this.NumGroups()
+	if (tmp50) {
+		tmp51, err := this.NumGroups()
 		if err != nil {
 			return 0, err
 		}
-		var tmp53 uint64;
+		var tmp52 uint64;
 		if ( ((this.Rank > 0) && (this.QuantAxis != 0)) ) {
-			tmp53 = this.Shape[0]
+			tmp52 = this.Shape[0]
+		} else {
+			tmp52 = uint64(1)
+		}
+		var tmp53 uint64;
+		if ( ((this.Rank > 1) && (this.QuantAxis != 1)) ) {
+			tmp53 = this.Shape[1]
 		} else {
 			tmp53 = uint64(1)
 		}
 		var tmp54 uint64;
-		if ( ((this.Rank > 1) && (this.QuantAxis != 1)) ) {
-			tmp54 = this.Shape[1]
+		if ( ((this.Rank > 2) && (this.QuantAxis != 2)) ) {
+			tmp54 = this.Shape[2]
 		} else {
 			tmp54 = uint64(1)
 		}
 		var tmp55 uint64;
-		if ( ((this.Rank > 2) && (this.QuantAxis != 2)) ) {
-			tmp55 = this.Shape[2]
+		if ( ((this.Rank > 3) && (this.QuantAxis != 3)) ) {
+			tmp55 = this.Shape[3]
 		} else {
 			tmp55 = uint64(1)
 		}
 		var tmp56 uint64;
-		if ( ((this.Rank > 3) && (this.QuantAxis != 3)) ) {
-			tmp56 = this.Shape[3]
+		if ( ((this.Rank > 4) && (this.QuantAxis != 4)) ) {
+			tmp56 = this.Shape[4]
 		} else {
 			tmp56 = uint64(1)
 		}
 		var tmp57 uint64;
-		if ( ((this.Rank > 4) && (this.QuantAxis != 4)) ) {
-			tmp57 = this.Shape[4]
+		if ( ((this.Rank > 5) && (this.QuantAxis != 5)) ) {
+			tmp57 = this.Shape[5]
 		} else {
 			tmp57 = uint64(1)
 		}
 		var tmp58 uint64;
-		if ( ((this.Rank > 5) && (this.QuantAxis != 5)) ) {
-			tmp58 = this.Shape[5]
+		if ( ((this.Rank > 6) && (this.QuantAxis != 6)) ) {
+			tmp58 = this.Shape[6]
 		} else {
 			tmp58 = uint64(1)
 		}
 		var tmp59 uint64;
-		if ( ((this.Rank > 6) && (this.QuantAxis != 6)) ) {
-			tmp59 = this.Shape[6]
+		if ( ((this.Rank > 7) && (this.QuantAxis != 7)) ) {
+			tmp59 = this.Shape[7]
 		} else {
 			tmp59 = uint64(1)
 		}
-		var tmp60 uint64;
-		if ( ((this.Rank > 7) && (this.QuantAxis != 7)) ) {
-			tmp60 = this.Shape[7]
-		} else {
-			tmp60 = uint64(1)
-		}
-		this.numScales = uint64(uint64((((((((tmp52 * uint64(tmp53)) * uint64(tmp54)) * uint64(tmp55)) * uint64(tmp56)) * uint64(tmp57)) * uint64(tmp58)) * uint64(tmp59)) * uint64(tmp60)))
+		this.numScales = uint64(uint64((((((((tmp51 * uint64(tmp52)) * uint64(tmp53)) * uint64(tmp54)) * uint64(tmp55)) * uint64(tmp56)) * uint64(tmp57)) * uint64(tmp58)) * uint64(tmp59)))
 	}
 	return this.numScales, nil
 }
@@ -773,7 +769,11 @@ func (this *KilnV2_Descriptor) Outer() (v *KilnV2_Descriptor, err error) {
 		return this.outer, nil
 	}
 	this._f_outer = true
-	tmp61, err := this.HasOuter()
+	tmp60, err := this.HasOuter()
+	if err != nil {
+		return nil, err
+	}
+	tmp61, err := this.NoIndex()
 	if err != nil {
 		return nil, err
 	}
@@ -781,11 +781,7 @@ func (this *KilnV2_Descriptor) Outer() (v *KilnV2_Descriptor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tmp63, err := this.NoIndex()
-	if err != nil {
-		return nil, err
-	}
-	if ( ((tmp61) && (this.OuterIndex < uint32(len(this._root.Descriptors))) && (this._root.Descriptors[this.OuterIndex].ScaleIndex == tmp62) && (this._root.Descriptors[this.OuterIndex].OuterIndex == tmp63)) ) {
+	if ( ((tmp60) && (uint64(this.OuterIndex) < uint64(len(this._root.Descriptors))) && (this._root.Descriptors[this.OuterIndex].ScaleIndex == tmp61) && (this._root.Descriptors[this.OuterIndex].OuterIndex == tmp62)) ) {
 		this.outer = this._root.Descriptors[this.OuterIndex]
 	}
 	return this.outer, nil
@@ -801,11 +797,11 @@ func (this *KilnV2_Descriptor) Payload() (v []byte, err error) {
 		return this.payload, nil
 	}
 	this._f_payload = true
-	tmp64, err := this.HasPayload()
+	tmp63, err := this.HasPayload()
 	if err != nil {
 		return nil, err
 	}
-	if (tmp64) {
+	if (tmp63) {
 		thisIo := this._root._io
 		_pos, err := thisIo.Pos()
 		if err != nil {
@@ -815,12 +811,12 @@ func (this *KilnV2_Descriptor) Payload() (v []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		tmp65, err := thisIo.ReadBytes(int(this.LenData))
+		tmp64, err := thisIo.ReadBytes(int(this.LenData))
 		if err != nil {
 			return nil, err
 		}
-		tmp65 = tmp65
-		this.payload = tmp65
+		tmp64 = tmp64
+		this.payload = tmp64
 		_, err = thisIo.Seek(_pos, io.SeekStart)
 		if err != nil {
 			return nil, err
@@ -840,7 +836,11 @@ func (this *KilnV2_Descriptor) Scale() (v *KilnV2_Descriptor, err error) {
 		return this.scale, nil
 	}
 	this._f_scale = true
-	tmp66, err := this.HasScale()
+	tmp65, err := this.HasScale()
+	if err != nil {
+		return nil, err
+	}
+	tmp66, err := this.NoIndex()
 	if err != nil {
 		return nil, err
 	}
@@ -848,11 +848,7 @@ func (this *KilnV2_Descriptor) Scale() (v *KilnV2_Descriptor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tmp68, err := this.NoIndex()
-	if err != nil {
-		return nil, err
-	}
-	if ( ((tmp66) && (this.ScaleIndex < uint32(len(this._root.Descriptors))) && (this._root.Descriptors[this.ScaleIndex].ScaleIndex == tmp67) && (this._root.Descriptors[this.ScaleIndex].OuterIndex == tmp68)) ) {
+	if ( ((tmp65) && (uint64(this.ScaleIndex) < uint64(len(this._root.Descriptors))) && (this._root.Descriptors[this.ScaleIndex].ScaleIndex == tmp66) && (this._root.Descriptors[this.ScaleIndex].OuterIndex == tmp67)) ) {
 		this.scale = this._root.Descriptors[this.ScaleIndex]
 	}
 	return this.scale, nil
@@ -983,49 +979,49 @@ func (this *KilnV2_Header) Read(io *kaitai.Stream, parent *KilnV2, root *KilnV2)
 	this._parent = parent
 	this._root = root
 
-	tmp69, err := this._io.ReadBytes(int(8))
+	tmp68, err := this._io.ReadBytes(int(8))
 	if err != nil {
 		return err
 	}
-	tmp69 = tmp69
-	this.Magic = tmp69
+	tmp68 = tmp68
+	this.Magic = tmp68
 	if !(bytes.Equal(this.Magic, []uint8{137, 75, 73, 76, 78, 13, 10, 26})) {
 		return kaitai.NewValidationNotEqualError([]uint8{137, 75, 73, 76, 78, 13, 10, 26}, this.Magic, this._io, "/types/header/seq/0")
+	}
+	tmp69, err := this._io.ReadU2le()
+	if err != nil {
+		return err
+	}
+	this.Version = uint16(tmp69)
+	if !(this.Version == 2) {
+		return kaitai.NewValidationNotEqualError(2, this.Version, this._io, "/types/header/seq/1")
 	}
 	tmp70, err := this._io.ReadU2le()
 	if err != nil {
 		return err
 	}
-	this.Version = uint16(tmp70)
-	if !(this.Version == 2) {
-		return kaitai.NewValidationNotEqualError(2, this.Version, this._io, "/types/header/seq/1")
-	}
-	tmp71, err := this._io.ReadU2le()
+	this.Reserved1 = uint16(tmp70)
+	tmp71, err := this._io.ReadU4le()
 	if err != nil {
 		return err
 	}
-	this.Reserved1 = uint16(tmp71)
-	tmp72, err := this._io.ReadU4le()
+	this.NumTensors = uint32(tmp71)
+	tmp72, err := this._io.ReadU8le()
 	if err != nil {
 		return err
 	}
-	this.NumTensors = uint32(tmp72)
+	this.LenNames = uint64(tmp72)
 	tmp73, err := this._io.ReadU8le()
 	if err != nil {
 		return err
 	}
-	this.LenNames = uint64(tmp73)
-	tmp74, err := this._io.ReadU8le()
+	this.LenFile = uint64(tmp73)
+	tmp74, err := this._io.ReadBytes(int(32))
 	if err != nil {
 		return err
 	}
-	this.LenFile = uint64(tmp74)
-	tmp75, err := this._io.ReadBytes(int(32))
-	if err != nil {
-		return err
-	}
-	tmp75 = tmp75
-	this.Reserved2 = tmp75
+	tmp74 = tmp74
+	this.Reserved2 = tmp74
 	return err
 }
 

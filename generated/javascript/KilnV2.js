@@ -365,7 +365,7 @@ var KilnV2 = (function() {
         if (this._m_numGroups !== undefined)
           return this._m_numGroups;
         if (this.hasGroups) {
-          this._m_numGroups = (Math.floor(this.shape[this.quantAxis] / this.groupSize) + (KaitaiStream.mod(this.shape[this.quantAxis], this.groupSize) != 0 ? 1 : 0));
+          this._m_numGroups = (this.shape[this.quantAxis] == 0 ? 0 : (Math.floor((this.shape[this.quantAxis] - 1) / this.groupSize) + 1));
         }
         return this._m_numGroups;
       }

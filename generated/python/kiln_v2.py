@@ -313,7 +313,7 @@ class KilnV2(KaitaiStruct):
 
             if self.has_groups:
                 pass
-                self._m_num_groups = (self.shape[self.quant_axis] // self.group_size + (1 if self.shape[self.quant_axis] % self.group_size != 0 else 0))
+                self._m_num_groups = (0 if self.shape[self.quant_axis] == 0 else ((self.shape[self.quant_axis] - 1) // self.group_size + 1))
 
             return getattr(self, '_m_num_groups', None)
 

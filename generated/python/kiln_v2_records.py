@@ -53,7 +53,7 @@ DTYPES = {260: 'u4',
 SCHEMES = {0: 'none', 1: 'scales', 2: 'scales_and_outer'}
 """The name of each scheme, by code."""
 
-HEADER: dict[str, Any] = {'names': ['magic',
+HEADER: Any = {'names': ['magic',
            'version',
            'reserved1',
            'num_tensors',
@@ -77,7 +77,7 @@ HEADER_SIZES = {'magic': 8,
 HEADER_STRUCT = '<8sHHIQQ32s'
 """The record as struct.Struct takes it."""
 
-DESCRIPTOR: dict[str, Any] = {'names': ['ofs_name',
+DESCRIPTOR: Any = {'names': ['ofs_name',
            'len_name',
            'dtype',
            'rank',

@@ -44,12 +44,12 @@ def version(view: View, _index: None) -> Fault | None:
     """The version is 2.
 
     Why: another version may lay the rest out in another way, so nothing after the
-    version can be relied on.
+    version can be relied on. A header that is cut short is judged by its length.
 
     Fix: check the file with a tool for its version, or write it again as version 2.
     """
     found = view.directory.version
-    if found == VERSION:
+    if found in (None, VERSION):
         return None
     return Fault(f"version {found} is not {VERSION}, the only one that this layout describes")
 

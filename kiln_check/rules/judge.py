@@ -16,7 +16,6 @@ from kiln_check.generated.kiln_v2_records import (
 )
 from kiln_check.rules.finding import Fault, Finding
 from kiln_check.rules.table import BY_NAME, DIRECTORY, RULES, Rule
-from kiln_check.rules.table import HEADER as HEADER_WHOLE
 from kiln_check.rules.view import View
 
 HEADER_OFFSETS = dict(zip(HEADER["names"], HEADER["offsets"], strict=True))
@@ -37,12 +36,7 @@ def judge(directory: Directory, suspects: Sequence[int] | None = None) -> list[F
     """
     tensors: Sequence[int] = range(directory.num_tensors or 0) if suspects is None else suspects
     view = View(directory, tensors)
-    held: set[str] = set()
-    if directory.size >= LEN_HEADER:
-        held.add(HEADER_WHOLE)
-    if directory.whole:
-        held.add(DIRECTORY)
-    findings = _judge_one(view, None, FILE_RULES, held)
+    findings = _judge_one(view, None, FILE_RULES, {DIRECTORY} if directory.whole else set())
     if directory.whole:
         for index in tensors:
             findings += _judge_one(view, index, TENSOR_RULES, {DIRECTORY})

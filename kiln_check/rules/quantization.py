@@ -1,9 +1,10 @@
 """Rules 16 to 30: how a tensor names its scale and its outer scale.
 
-The rules are those of the user's page, "Quantization"; their names and their order
-are the layout page's, section "Rules". Each function judges one rule for one tensor
-and returns a Fault or None. It may take for granted what the rule's row in `table`
-says that it needs. `kiln rules NAME` prints its docstring.
+The rules are those of the Quantization page ("Why the scale is another tensor" and the
+table of schemes after it); their names and their order are the layout page's, "Rules".
+Each function judges one rule for one tensor and returns a Fault or None. It may take
+for granted what the rule's row in `table` says that it needs. `kiln rules NAME` prints
+its docstring.
 """
 
 from __future__ import annotations

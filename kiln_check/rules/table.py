@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 from kiln_check.rules import container, quantization
 from kiln_check.rules.finding import Fault
 
-HEADER = "header whole"
-"""A need: the file has a whole header."""
-
 DIRECTORY = "directory whole"
 """A need: magic and version hold, and header, directory and names are all there."""
 
@@ -24,7 +21,7 @@ class Rule(NamedTuple):
         field: the field that a finding points at, by its name in the .ksy.
         judge: takes a View and the index of a tensor, or None for the file; gives a
             Fault or None.
-        needs: rules that must hold for the same tensor, or HEADER, or DIRECTORY.
+        needs: rules that must hold for the same tensor, or DIRECTORY.
         of_scale: rules that must hold for the tensor's scale.
         of_outer: rules that must hold for the tensor's outer scale.
         for_file: whether it is judged for the file as a whole.
@@ -65,7 +62,7 @@ _COUNTED = ("rank", "shape-tail")
 
 RULES: tuple[Rule, ...] = (
     _of_file("magic", "MAGIC", "magic", container.magic),
-    _of_file("version", "VERSION", "version", container.version, "magic", HEADER),
+    _of_file("version", "VERSION", "version", container.version, "magic"),
     _of_file("file-length", "LENGTH", "len_file", container.file_length, "magic", "version"),
     Rule("reserved", "TYPE", "reserved1", container.reserved, frozenset({DIRECTORY}), for_file=True),
     _of_tensor("name-range", "NAME", "ofs_name", container.name_range, DIRECTORY),

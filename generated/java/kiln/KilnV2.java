@@ -381,7 +381,7 @@ public class KilnV2 extends KaitaiStruct {
             if (this.numGroups != null)
                 return this.numGroups;
             if (hasGroups()) {
-                this.numGroups = ((Number) (((Number) (shape().get(((Number) (quantAxis())).intValue()) / ((Number) (groupSize())).longValue() + (KaitaiStream.mod(shape().get(((Number) (quantAxis())).intValue()), ((Number) (groupSize())).longValue()) != 0 ? ((long) 1) : ((long) 0)))).longValue())).longValue();
+                this.numGroups = ((Number) (((Number) ((shape().get(((Number) (quantAxis())).intValue()) == 0 ? ((long) 0) : ((Number) ((shape().get(((Number) (quantAxis())).intValue()) - 1) / ((Number) (groupSize())).longValue() + 1)).longValue()))).longValue())).longValue();
             }
             return this.numGroups;
         }
@@ -410,7 +410,7 @@ public class KilnV2 extends KaitaiStruct {
         public Descriptor outer() {
             if (this.outer != null)
                 return this.outer;
-            if ( ((hasOuter()) && (outerIndex() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).outerIndex() == noIndex())) ) {
+            if ( ((hasOuter()) && (((Number) (outerIndex())).longValue() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (outerIndex())).intValue()).outerIndex() == noIndex())) ) {
                 this.outer = _root().descriptors().get(((Number) (outerIndex())).intValue());
             }
             return this.outer;
@@ -445,7 +445,7 @@ public class KilnV2 extends KaitaiStruct {
         public Descriptor scale() {
             if (this.scale != null)
                 return this.scale;
-            if ( ((hasScale()) && (scaleIndex() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).outerIndex() == noIndex())) ) {
+            if ( ((hasScale()) && (((Number) (scaleIndex())).longValue() < ((Number) (_root().descriptors().size())).longValue()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).scaleIndex() == noIndex()) && (_root().descriptors().get(((Number) (scaleIndex())).intValue()).outerIndex() == noIndex())) ) {
                 this.scale = _root().descriptors().get(((Number) (scaleIndex())).intValue());
             }
             return this.scale;
