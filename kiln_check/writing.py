@@ -116,6 +116,14 @@ def write(
     if not report.ok:
         first = report.findings[0]
         raise KilnError(f"not written, {first.rule}: {first.message}", report)
+    write_layout(path, layout, progress=progress)
+
+
+def write_layout(path: str | os.PathLike[str], layout: Layout, *, progress: bool = False) -> None:
+    """Write a layout that is known to be sound; see `write`.
+
+    Raises OSError.
+    """
     if not progress:
         write_atomically(path, layout.head, layout.size, layout.pieces)
         return

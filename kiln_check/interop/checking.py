@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from kiln_check.checking import check_source, unreadable
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.described import SourceTensor
-from kiln_check.interop.planning import FILE, HEAD, Plan, plan
+from kiln_check.interop.planning import Plan, plan
+from kiln_check.output import Span
 from kiln_check.report import OK, Report
 from kiln_check.rules.finding import Finding
 from kiln_check.source import BytesSource
-from kiln_check.writing import Layout, lay_out
-
+from kiln_check.writing import Layout, NewTensor, lay_out
 
 
 def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | None = None) -> Report:
@@ -34,7 +34,10 @@ def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | Non
     try:
         made = plan(read_checkpoint(path, shards))
         return report_on(made, lay_out(made.tensors), called)
-    except (OSError, MemoryError) as error:
+    except OSError as error:
+        of = f"{os.fsdecode(error.filename)}: " if error.filename not in (None, path) else ""
+        return unreadable(called, OSError(error.errno, f"{of}{error.strerror or error}"))
+    except MemoryError as error:
         return unreadable(called, error)
 
 
@@ -48,16 +51,14 @@ def report_on(made: Plan, layout: Layout, called: str) -> Report:
     return Report(called, verdict, judged.num_tensors, findings)
 
 
-def _at_source(
-    made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding
-) -> Finding:
+def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding) -> Finding:
     """A rule's finding, with the place in the checkpoint where the tensor at fault is described."""
     if found.tensor is None:
         return found._replace(file=made.checkpoint.path)
     name = names[found.tensor]
     at = _tensor_at_fault(made, sources, name, found)
     if at is None:
-        path = _carried_path(made, name)
+        path = _carried_path(made.tensors[name])
         return found._replace(file=path, offset=0, length=0, data=b"", value="")
     value = f"{at.name}: {at.text()}"
     weight = sources[name]
@@ -86,6 +87,5 @@ def _tensor_at_fault(
     return sources.get(name)
 
 
-def _carried_path(made: Plan, name: str) -> str:
-    span = made.tensors[name].data
-    return span.path
+def _carried_path(tensor: NewTensor) -> str | None:
+    return tensor.data.path if isinstance(tensor.data, Span) else None

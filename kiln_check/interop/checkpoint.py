@@ -73,7 +73,8 @@ def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: b
     Args:
         path: a .safetensors or .gguf file, or an index.
         shards: the files of a checkpoint without an index; `path` is one of them.
-        with_companions: whether the config files beside it belong to it.
+        with_companions: whether the config files beside it belong to it; those beside
+            an index always do.
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
@@ -81,7 +82,7 @@ def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: b
 
     """
     companions, config, findings = _read_configs(os.path.dirname(path))
-    if not with_companions:
+    if not with_companions and not path.endswith(INDEX_SUFFIX):
         companions = []
     elsewhere: Container[str] = ()
     if path.endswith(INDEX_SUFFIX):
@@ -92,7 +93,9 @@ def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: b
         companions = [path, *companions]
     else:
         files = [read_file(shard) for shard in shards or (path,)]
-        if not shards:
+        if shards:
+            findings += _missing_numbers(shards)
+        else:
             elsewhere = _names_elsewhere(path)
     _find_doubles(files, findings)
     for file in files:
@@ -106,14 +109,23 @@ def read_file(path: str) -> SourceFile:
     Raises OSError when it can't be read, ValueError where its name has none of the
     endings.
     """
-    reader = READERS.get(os.path.splitext(path)[1])
-    if reader is None:
-        raise ValueError(f"its name ends with none of {', '.join(READERS)}")
+    reader = reader_of(path)
     source = open_source(path)
     try:
         return reader(source, path)
     finally:
         source.close()
+
+
+def reader_of(path: str) -> Reader:
+    """What reads the header of a file of this name.
+
+    Raises ValueError where the name has none of the endings.
+    """
+    for suffix, reader in READERS.items():
+        if path.endswith(suffix):
+            return reader
+    raise ValueError(f"{quote(path)} ends with none of {', '.join(READERS)}")
 
 
 def _read_configs(folder: str) -> tuple[list[str], Config, list[Finding]]:
@@ -195,6 +207,21 @@ def _compare(index: Index, files: Sequence[SourceFile], findings: list[Finding])
             findings.append(
                 finding("index-absent", message, index.path, *place, name=name, field="weight_map")
             )
+
+
+def _missing_numbers(shards: Sequence[str]) -> list[Finding]:
+    """What is missing of shards that are numbered."""
+    found = [match for shard in shards if (match := NUMBERED.fullmatch(os.path.basename(shard)))]
+    if not found:
+        return []
+    stem, _, total, suffix = found[0].groups()
+    there = {int(match[2]) for match in found}
+    missing = [number for number in range(1, int(total) + 1) if number not in there]
+    if not missing:
+        return []
+    first = f"{stem}-{missing[0]:05d}-of-{total}{suffix}"
+    message = f"of {int(total)} shards {len(missing)} are missing, the first {quote(first)}"
+    return [finding("shard-missing", message, shards[0])]
 
 
 def _find_doubles(files: Sequence[SourceFile], findings: list[Finding]) -> None:

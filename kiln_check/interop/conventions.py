@@ -8,7 +8,7 @@ names make a pair, and which function looks at it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import NamedTuple, TypeVar
 
 from kiln_check.interop.config import COMPRESSED_TENSORS, MLX, MODELOPT, Hint
@@ -73,8 +73,8 @@ def _with_outer(pair: Pair, convention: str, shape: tuple[int, ...], suffix: str
         message = f"{quote(pair.weight.name)} has no outer scale: there is no {quote(name)}"
         fault = pair.fault("scale-missing", message, pair.weight)
         return Unlinked(pair.weight.name, MISSING, f"there is no {quote(name)}", fault)
-    if outer.count > 1:
-        return pair.unlinked(PER_EXPERT, f"{quote(name)} has {outer.count} elements")
+    if outer.num_elements > 1:
+        return pair.unlinked(PER_EXPERT, f"{quote(name)} has {outer.num_elements} elements")
     if outer.type.dtype != "f32":
         return pair.unlinked(UNKNOWN, f"the outer scale {quote(name)} is {outer.called}, not F32")
     return pair.link(convention, "e2m1", shape, NV_GROUP, outer=outer)
@@ -107,7 +107,8 @@ def _packed_words(pair: Pair) -> Outcome:
             f"{quote(pair.weight.name)} has the shape {list(words)}; {quote(pair.base + '.weight_shape')} "
             f"says {list(shape)}, which takes {list(due)}"
         )
-        fault = pair.fault("packed-shape", message, pair.weight, f"ceil({shape[-1]} / {per_word}) = {due[-1]}")
+        working = f"ceil({shape[-1]} / {per_word}) = {due[-1]}"
+        fault = pair.fault("packed-shape", message, pair.weight, working)
         return Unlinked(pair.weight.name, UNKNOWN, "its words don't fit its weight_shape", fault)
     if shape[-1] % per_word:
         return pair.unlinked(PART_WORDS, f"{shape[-1]} elements in {words[-1]} words of {per_word}")
@@ -178,7 +179,7 @@ def _whole_bytes(pair: Pair) -> Outcome:
     if pair.beside(".weight_zero_point") is not None:
         return pair.unlinked(ZERO_POINTS, quote(pair.base + ".weight_zero_point"))
     if strategy == "block":
-        return _blocks(pair, _only({hint.block for hint in hints}) or USUAL_BLOCK)
+        return _blocks(pair, _block(hints))
     if pair.scale.called in E8M0_CALLED and kind == "float":
         return pair.link(f"{COMPRESSED_TENSORS} mxfp8", pair.weight.type.dtype, shape, MX_GROUP, "e8m0")
     if strategy is None:
@@ -202,7 +203,7 @@ def _strategy(pair: Pair) -> str | None:
     found, shape = pair.scale.shape, pair.weight.shape
     if found in ((*shape[:-1], 1), shape[:-1]):
         return "channel"
-    if pair.scale.count == 1:
+    if pair.scale.num_elements == 1:
         return "tensor"
     if len(found) != len(shape):
         return None
@@ -214,7 +215,7 @@ def _strategy(pair: Pair) -> str | None:
 def _one_scale(pair: Pair) -> Unlinked:
     """One scale for a whole matrix: (axis, group size) can't say that."""
     matrices = 1
-    for length in pair.weight.shape[:-2] if pair.scale.count != 1 else ():
+    for length in pair.weight.shape[:-2] if pair.scale.num_elements != 1 else ():
         matrices *= length
     return pair.unlinked(ONE_SCALE, f"{pair.scale.text()}", matrices, f"one for each matrix: {matrices}")
 
@@ -233,15 +234,19 @@ def _blocks(pair: Pair, block: tuple[int, int]) -> Unlinked:
     return pair.unlinked(BLOCKS, detail, due, working)
 
 
+def _block(hints: tuple[Hint, ...]) -> tuple[int, int]:
+    return _only({hint.block for hint in hints}) or USUAL_BLOCK
+
+
 def _block_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, ...]:
     return (*shape[:-2], -(-shape[-2] // block[0]), -(-shape[-1] // block[1]))
 
 
 def weight_scale_inv(pair: Pair) -> Outcome:
     """X.weight with X.weight_scale_inv: DeepSeek's and Qwen's fp8 in 128×128 blocks."""
-    if pair.scale.count == 1 and not any(hint.block for hint in pair.hints):
+    if pair.scale.num_elements == 1 and not any(hint.block for hint in pair.hints):
         return _one_scale(pair)
-    return _blocks(pair, _only({hint.block for hint in pair.hints}) or USUAL_BLOCK)
+    return _blocks(pair, _block(pair.hints))
 
 
 def gpt_oss(pair: Pair) -> Outcome:
@@ -304,7 +309,7 @@ def deepseek(pair: Pair) -> Outcome:
     Two e2m1 a byte, the even one low. F8 weights have a scale for each 128×128 block.
     """
     if pair.weight.called in ("F8_E4M3", "F8_E5M2"):
-        return _blocks(pair, _only({hint.block for hint in pair.hints}) or USUAL_BLOCK)
+        return _blocks(pair, _block(pair.hints))
     if pair.scale.called != "F8_E8M0" or pair.weight.called not in ("U8", "I8", "F4"):
         return None
     shape = pair.weight.shape if pair.weight.called == "F4" else doubled(pair.weight.shape)
@@ -383,6 +388,6 @@ def _unknown(pair: Pair) -> Unlinked:
 _T = TypeVar("_T")
 
 
-def _only(values: set[_T]) -> _T | None:
+def _only(values: Set[_T | None]) -> _T | None:
     """The one value, where all agree; else None."""
     return next(iter(values)) if len(values) == 1 else None

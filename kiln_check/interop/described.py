@@ -61,7 +61,7 @@ class SourceTensor(NamedTuple):
         return self.offset + self.length
 
     @property
-    def count(self) -> int:
+    def num_elements(self) -> int:
         """Number of elements; exact."""
         return prod(self.shape)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kiln_check.interop.jsontext import JsonFault, Member, Members, after_space, small_value, string
+from kiln_check.interop.jsontext import JsonError, Member, Members, after_space, small_value, string
 from kiln_check.interop.rules import finding
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import quote
@@ -59,14 +59,14 @@ def read_index(path: str) -> Index:
     except UnicodeDecodeError as error:
         message = f"the index is not UTF-8: byte {error.start} is 0x{raw[error.start]:02x}"
         index.findings.append(finding("header-text", message, path, error.start, 1))
-    except JsonFault as error:
+    except JsonError as error:
         message = f"the index is not JSON as it should be at character {error.position}: {error}"
         index.findings.append(finding("header-text", message, path, error.position, 1))
     return index
 
 
 def _read_top(text: str, index: Index) -> None:
-    """Raise JsonFault for anything but an object with a weight_map."""
+    """Raise JsonError for anything but an object with a weight_map."""
 
     def read_value(text: str, position: int, key: str) -> tuple[object, int]:
         if key == "weight_map":
@@ -76,9 +76,9 @@ def _read_top(text: str, index: Index) -> None:
     top = Members(text, after_space(text, 0), read_value)
     keys = [member.key for member in top]
     if "weight_map" not in keys:
-        raise JsonFault("there is no weight_map", 0)
+        raise JsonError("there is no weight_map", 0)
     if after_space(text, top.end) != len(text):
-        raise JsonFault("more after the object's end", top.end)
+        raise JsonError("more after the object's end", top.end)
     if keys.count("weight_map") > 1:
         index.findings.append(finding("duplicate-key", '"weight_map" stands twice', index.path))
     elif not index.weight_map:

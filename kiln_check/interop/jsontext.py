@@ -15,7 +15,7 @@ LONGEST_SMALL = 1 << 16
 """Characters of a value that `small_value` reads."""
 
 
-class JsonFault(Exception):
+class JsonError(Exception):
     """The text is not what it should be.
 
     Attributes:
@@ -47,7 +47,7 @@ class Members:
     Attributes:
         end: the position after the object, once all members were read.
 
-    Iterating raises JsonFault.
+    Iterating raises JsonError.
 
     """
 
@@ -60,7 +60,7 @@ class Members:
     def __iter__(self) -> Iterator[Member]:
         text = self._text
         if text[self._position : self._position + 1] != "{":
-            raise JsonFault("an object must begin with {", self._position)
+            raise JsonError("an object must begin with {", self._position)
         position = after_space(text, self._position + 1)
         closed = text[position : position + 1] == "}"
         while not closed:
@@ -85,37 +85,37 @@ def after_space(text: str, position: int) -> int:
 def _expect(text: str, position: int, sign: str) -> int:
     position = after_space(text, position)
     if text[position : position + 1] != sign:
-        raise JsonFault(f"there must be {sign}", position)
+        raise JsonError(f"there must be {sign}", position)
     return after_space(text, position + 1)
 
 
 def string(text: str, position: int, _key: str = "") -> tuple[str, int]:
     """The string at a position, and the position after it.
 
-    Raises JsonFault, also for half of a surrogate pair, which no UTF-8 can hold.
+    Raises JsonError, also for half of a surrogate pair, which no UTF-8 can hold.
     """
     if text[position : position + 1] != '"':
-        raise JsonFault("there must be a string", position)
+        raise JsonError("there must be a string", position)
     try:
         value, end = _DECODER.raw_decode(text, position)
     except ValueError as error:
-        raise JsonFault("a string that JSON does not allow", position) from error
+        raise JsonError("a string that JSON does not allow", position) from error
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise JsonFault("half of a surrogate pair", position) from error
+            raise JsonError("half of a surrogate pair", position) from error
     return str(value), end
 
 
 def small_value(text: str, position: int, _key: str = "") -> tuple[Any, int]:
     """Any value of at most 64 Ki characters and its end; objects as lists of pairs.
 
-    Raises JsonFault.
+    Raises JsonError.
     """
     part = text[position : position + LONGEST_SMALL]
     try:
         value, length = _PAIRS_DECODER.raw_decode(part)
     except (ValueError, RecursionError) as error:
-        raise JsonFault("a value that JSON does not allow, or a very long one", position) from error
+        raise JsonError("a value that JSON does not allow, or a very long one", position) from error
     return value, position + length

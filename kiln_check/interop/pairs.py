@@ -27,7 +27,7 @@ ACTIVATION_ORDER = "groups in activation order"
 PART_WORDS = "rows that do not fill whole words"
 ELSEWHERE = "its scale is in another file"
 MISSING = "its scale is missing"
-COUNT = "count"
+COUNT = "a count that is wrong"
 UNKNOWN = "no known convention"
 
 
@@ -137,15 +137,13 @@ class Pair(NamedTuple):
             scale_dtype or self.scale.type.dtype,
         )
 
-    def unlinked(
-        self, reason: str, detail: str = "", due: int | None = None, working: str = ""
-    ) -> Unlinked:
+    def unlinked(self, reason: str, detail: str = "", due: int | None = None, working: str = "") -> Unlinked:
         """Leave the two apart; with `due`, find fault with a scale of another count."""
         fault = None
-        if due is not None and self.scale.count != due:
+        if due is not None and self.scale.num_elements != due:
             message = (
                 f"{quote(self.weight.name)} ({self.weight.text()}) needs {number_of(due, 'scale')}; "
-                f"{quote(self.scale.name)} ({self.scale.text()}) has {self.scale.count}"
+                f"{quote(self.scale.name)} ({self.scale.text()}) has {self.scale.num_elements}"
             )
             fault = self.fault("scale-shape", message, self.scale, working)
         return Unlinked(self.weight.name, reason, detail, fault)

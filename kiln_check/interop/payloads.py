@@ -76,9 +76,7 @@ def _short(lost: Sequence[SourceTensor], path: str, size: int) -> list[Finding]:
         f"Not all there: {number_of(len(lost), 'tensor')}, the first {quote(first.name)}"
     )
     working = f"{first.offset} + {first.length} = {first.end}"
-    return [
-        finding("file-short", message, path, size, 0, name=first.name, field="payload", working=working)
-    ]
+    return [finding("file-short", message, path, size, 0, name=first.name, field="payload", working=working)]
 
 
 def _gap(tensor: SourceTensor, reach: int) -> Finding:

@@ -10,12 +10,12 @@ An index or config is one tensor, `kiln.source/file/<file>`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kiln_check.generated.kiln_v2_records import MAX_RANK
 from kiln_check.interop.checkpoint import Checkpoint
-from kiln_check.interop.described import SourceFile, SourceTensor
+from kiln_check.interop.described import Gap, SourceFile, SourceTensor
 from kiln_check.interop.pairs import Link, Unlinked
 from kiln_check.interop.recognising import recognise
 from kiln_check.interop.rules import ORDER, finding
@@ -80,8 +80,8 @@ def _add_file(file: SourceFile, tensors: dict[str, NewTensor], findings: list[Fi
     """A file's head, its tensors and its gaps, in the order of its bytes."""
     _carry(tensors, findings, HEAD, file.path, Span(file.path, 0, file.len_head))
     base = os.path.basename(file.path)
-    parts = sorted([*file.tensors, *file.gaps], key=lambda part: (part.offset, part.length))
-    for part in parts:
+    parts: list[SourceTensor | Gap] = [*file.tensors, *file.gaps]
+    for part in sorted(parts, key=lambda part: (part.offset, part.length)):
         if not isinstance(part, SourceTensor):
             span = Span(file.path, part.offset, part.length)
             tensors[f"{GAP}{_escaped(base)}/{part.offset}"] = NewTensor("u8", [part.length], span)
@@ -135,7 +135,12 @@ def _carry(
 
 def _escaped(name: str) -> str:
     """A file's name without what no name of a tensor may have."""
-    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ascii(name)
+    has_control = any(sign < " " or "\x7f" <= sign <= "\x9f" for sign in name)
+    return ascii(name) if has_control else name
 
 
 def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
@@ -155,12 +160,10 @@ def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
     return True
 
 
-def unlink(made: Plan, link: Link, reason: Unlinked) -> None:
-    """Take a link back: both tensors are as the checkpoint has them."""
-    sources = made.checkpoint.tensors()
+def unlink(made: Plan, link: Link, sources: Mapping[str, SourceTensor], reason: Unlinked) -> None:
+    """Take a link back: both tensors are again as the checkpoint, `sources`, has them."""
     for name in (link.weight, link.scale):
         made.tensors[name] = _new_tensor(sources[name])
-    made.links.remove(link)
     made.unlinked.append(reason)
 
 
@@ -183,12 +186,3 @@ class _Payloads:
         if source is None:
             source = self._open[tensor.path] = open_source(tensor.path)
         return source.read(tensor.offset, min(tensor.length, LONGEST_SMALL_PAYLOAD))
-
-
-def carried_paths(checkpoint: Checkpoint) -> Iterator[str]:
-    """All files that an import would read, in the order in which it carries them."""
-    yield from (file.path for file in checkpoint.files)
-    yield from checkpoint.companions
-
-
-__all__: Sequence[str] = ["FILE", "GAP", "HEAD", "PREFIX", "Plan", "carried_paths", "plan", "unlink"]

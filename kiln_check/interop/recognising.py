@@ -124,7 +124,9 @@ def _weights_of(tensor: SourceTensor) -> list[str]:
         if name.endswith(suffix):
             return [name[: -len(suffix)] + weight for weight in weights]
     is_scale = tensor.called in (*E8M0_CALLED, "F8_E4M3") or name.endswith(SURE_SCALES)
-    return [name[: -len(form.scale)] + form.weight for form in FORMS if is_scale and name.endswith(form.scale)]
+    return [
+        name[: -len(form.scale)] + form.weight for form in FORMS if is_scale and name.endswith(form.scale)
+    ]
 
 
 def _scales_due(tensor: SourceTensor, config: Config) -> list[str]:

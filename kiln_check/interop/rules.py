@@ -100,14 +100,15 @@ _RULES = (
         "LENGTH",
         "Payloads follow one another without a gap, the first right after the header, and the file ends with "
         "the last. GGUF pads up to its alignment.\n\n"
-        "Why: bytes that no tensor owns are a tensor that was lost, or something hidden. Import keeps them.\n\n"
+        "Why: bytes that no tensor owns are a tensor that was lost, or something hidden. "
+        "Import keeps them.\n\n"
         "Fix: write the file again with the library of its format.",
         "never",
     ),
     OwnRule(
         "payload-align",
         "ALIGN",
-        "A payload starts at a multiple of its element's size, in GGUF at a multiple of the file's alignment.\n\n"
+        "A payload starts at a multiple of its element's size, in GGUF at one of the file's alignment.\n\n"
         "Why: elsewhere a mapped file can't be used where it is. Import aligns every payload.\n\n"
         "Fix: write the file again with the library of its format, or import it.",
         "never",
@@ -210,9 +211,7 @@ def finding(
 
     """
     status = OWN_RULES[rule].status
-    return Finding(
-        rule, status, None, name, field, offset, length, message, working, b"", value, path
-    )
+    return Finding(rule, status, None, name, field, offset, length, message, working, b"", value, path)
 
 
 def explanation(name: str) -> str | None:

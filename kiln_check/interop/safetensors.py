@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 from kiln_check.interop.described import SourceFile, SourceTensor, Type
-from kiln_check.interop.jsontext import JsonFault, Members, after_space, small_value, string
+from kiln_check.interop.jsontext import JsonError, Members, after_space, small_value, string
 from kiln_check.interop.payloads import judge_payloads
 from kiln_check.interop.rules import finding
 from kiln_check.rules.finding import Finding
@@ -102,7 +102,7 @@ def read_safetensors(source: Source, path: str) -> SourceFile:
                 message = f"{len(findings)} faults in one header; the rest of it is not read"
                 findings.append(finding("header-text", message, path, *place))
                 break
-    except JsonFault as error:
+    except JsonError as error:
         offset = LEN_LENGTH + text.byte_offset(error.position)
         message = f"the header is not JSON as the format has it at byte {offset}: {error}"
         findings.append(finding("header-text", message, path, offset, 1, field="header"))
@@ -159,7 +159,7 @@ def _entries(
 ) -> Iterator[tuple[str, _Entry, tuple[int, int]]]:
     """Name and entry of each tensor, and the place of the two in the file: offset and length.
 
-    Raises JsonFault, UnicodeDecodeError.
+    Raises JsonError, UnicodeDecodeError.
     """
     characters = text.decode()
     seen_metadata = False
@@ -176,7 +176,7 @@ def _entries(
         seen_metadata = True
     position = after_space(characters, header.end)
     if position != len(characters):
-        raise JsonFault("more after the object's end", position)
+        raise JsonError("more after the object's end", position)
 
 
 def _read_value(text: str, position: int, key: str) -> tuple[_Entry | str | None, int]:
@@ -207,11 +207,11 @@ def _read_entry(text: str, position: int) -> tuple[_Entry, int]:
 def _read_unusual_entry(text: str, position: int) -> tuple[_Entry, int]:
     """An entry with its keys in another order, or with others, or one that is wrong.
 
-    Raises JsonFault where its end can't be found.
+    Raises JsonError where its end can't be found.
     """
     end = text.find("}", position, position + LONGEST_ENTRY) + 1
     if not end:
-        raise JsonFault("a tensor's entry that does not end", position)
+        raise JsonError("a tensor's entry that does not end", position)
     pairs, length = small_value(text[position:end], 0)
     return _of_pairs(pairs), position + length
 
@@ -246,7 +246,9 @@ def _judged(entry: _Entry) -> _Entry:
     if any(number >= 1 << 64 for number in (*entry.shape, entry.begin, entry.end)):
         return entry._replace(fault="has a number of more than 64 bits")
     if entry.begin > entry.end:
-        return entry._replace(fault=f"has data_offsets {entry.begin} to {entry.end}: it ends before it begins")
+        return entry._replace(
+            fault=f"has data_offsets {entry.begin} to {entry.end}: it ends before it begins"
+        )
     if known.bits % 8 and prod(entry.shape) * known.bits % 8:
         return entry._replace(fault=f"{entry.dtype} {list(entry.shape)} does not fill whole bytes")
     return entry
