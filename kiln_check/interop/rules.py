@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from kiln_check.rules.finding import Finding
 
+MOST_FINDINGS = 10_000
+"""After so many findings in one header the rest of it is not read."""
+
 
 class OwnRule(NamedTuple):
     """A rule on checkpoints.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kiln_check.interop.described import SourceFile, SourceTensor, Type
 from kiln_check.interop.jsontext import JsonError, Members, after_space, small_value, string
 from kiln_check.interop.payloads import judge_payloads
-from kiln_check.interop.rules import finding
+from kiln_check.interop.rules import MOST_FINDINGS, finding
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import number_of, quote
 from kiln_check.source import Source
@@ -26,9 +26,6 @@ LONGEST_HEADER = 100_000_000
 
 LONGEST_ENTRY = 1 << 12
 """Characters; what is written of a tensor in another form than the usual is read up to here."""
-
-MOST_FINDINGS = 10_000
-"""After so many findings in one header the rest of it is not read."""
 
 METADATA = "__metadata__"
 
