@@ -33,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rules = commands.add_parser("rules", help="list the rules, or explain one")
     rules.add_argument("name", nargs="?", metavar="NAME", help="the rule to explain")
     rules.set_defaults(run=_run_rules)
-    return _guarded(parser, sys.argv[1:] if arguments is None else arguments)
+    commands.add_parser("conformance", help="run any reader of Kiln files over the conformance corpus")
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["conformance"]:
+        return _conformance(arguments[1:])
+    return _guarded(parser, arguments)
 
 
 def check_main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +45,15 @@ def check_main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="kiln-check", description="Say of each file whether it is sound.")
     _add_check(parser)
     return _guarded(parser, sys.argv[1:] if arguments is None else arguments)
+
+
+def _conformance(arguments: Sequence[str]) -> int:
+    """Run `kiln conformance`, whose module no other command imports."""
+    from kiln_check.conformance import add_arguments, split
+
+    own, command = split(arguments)
+    description = "Run a reader over the corpus: it prints the verdict word of a file, and exits with 0 or 1."
+    return _guarded(add_arguments(_Parser(prog="kiln conformance", description=description), command), own)
 
 
 class _Parser(argparse.ArgumentParser):

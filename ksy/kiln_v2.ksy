@@ -99,7 +99,7 @@ types:
         value: (sizeof<header>.as<u8> + sizeof<descriptor>.as<u8> * num_tensors.as<u8>).as<u8>
         doc: Where the name pool starts, in bytes from the start of the file.
   descriptor:
-    -webide-representation: '{name}: {dtype_enum}, rank {rank:dec}, {element_count:dec} elements, scheme {scheme_enum}'
+    -webide-representation: '{name}: {dtype_name}, rank {rank:dec}, {element_count:dec} elements, scheme {scheme:dec}'
     doc: |
       One tensor: its name, what its bits are, where they are, and which
       tensors scale it.
@@ -191,6 +191,39 @@ types:
         value: dtype
         enum: dtype
         doc: The name of `dtype`, where the table has one.
+        doc-ref: docs/kiln-v2-layout.md#dtype
+      dtype_name:
+        value: >-
+          (dtype == 0x0104 ? "u4" :
+           dtype == 0x0108 ? "u8" :
+           dtype == 0x0110 ? "u16" :
+           dtype == 0x0120 ? "u32" :
+           dtype == 0x0140 ? "u64" :
+           dtype == 0x0204 ? "i4" :
+           dtype == 0x0208 ? "i8" :
+           dtype == 0x0210 ? "i16" :
+           dtype == 0x0220 ? "i32" :
+           dtype == 0x0240 ? "i64" :
+           dtype == 0x0310 ? "f16" :
+           dtype == 0x0320 ? "f32" :
+           dtype == 0x0340 ? "f64" :
+           dtype == 0x0410 ? "bf16" :
+           dtype == 0x0508 ? "f8e4m3" :
+           dtype == 0x0608 ? "f8e5m2" :
+           dtype == 0x0708 ? "f8e4m3fnuz" :
+           dtype == 0x0808 ? "f8e5m2fnuz" :
+           dtype == 0x0908 ? "e8m0" :
+           dtype == 0x0a06 ? "e2m3" :
+           dtype == 0x0b06 ? "e3m2" :
+           dtype == 0x0c04 ? "e2m1" :
+           dtype == 0x0d08 ? "bool" :
+           dtype == 0x0e40 ? "c64" :
+           dtype == 0x0e80 ? "c128" :
+           dtype == 0xff00 ? "foreign" :
+           "unknown")
+        doc: |
+          The name of `dtype` as text, as the layout page writes it, for targets
+          whose enums have no text or one in capitals; "unknown" for any other code.
         doc-ref: docs/kiln-v2-layout.md#dtype
       scheme_enum:
         value: scheme

@@ -31,8 +31,6 @@ RULES = dict(re.findall(r"^\| \d+ \| ([a-z-]+) \| ([A-Z]+) \|", LAYOUT_PAGE, re.
 PAIRS = list(zip(RULES, list(RULES)[1:], strict=False))
 """Neighbours in the table of rules."""
 
-PAGE_CASES = ("kiln-v2-scales", "kiln-v2-scales-outer", "kiln-v2-scale-count")
-
 
 def rules_of(case: dict[str, Any]) -> list[str]:
     return [finding["rule"] for finding in case["findings"]]
@@ -62,9 +60,26 @@ def test_a_rule_has_a_case_that_breaks_it_alone(rule: str) -> None:
     assert CASES[case["differs_from"]]["verdict"] == "OK"
 
 
+PAGE_CASES = {
+    "kiln-v2-scales": ("OK", [("e2m1", (32,)), ("e8m0", (1,))], 32, b"\x7f"),
+    "kiln-v2-scales-outer": ("OK", [("e2m1", (16,)), ("f8e4m3", (1,)), ("f32", (1,))], 16, None),
+    "kiln-v2-scale-count": ("TYPE", [("e2m1", (32,)), ("e8m0", (2,))], 32, None),
+}
+"""The quantization page's: verdict, dtype and shape of each tensor, group size, the scale's bytes."""
+
+
 @pytest.mark.parametrize("name", PAGE_CASES)
-def test_the_cases_of_the_quantization_page_are_there(name: str) -> None:
-    assert CASES[name]["verdict"] == ("TYPE" if name.endswith("count") else "OK")
+def test_the_cases_of_the_quantization_page_are_as_it_says(name: str) -> None:
+    verdict, types, group_size, scale_bytes = PAGE_CASES[name]
+    raw = raw_of(CASES[name])
+    _, tensors = measure(raw)
+    assert CASES[name]["verdict"] == verdict
+    assert [(tensor["type"], tensor["dims"]) for tensor in tensors] == types
+    assert tensors[0]["group_size"] == group_size
+    assert [tensor["scheme"] for tensor in tensors] == [len(types) - 1] + [0] * (len(types) - 1)
+    scale = tensors[tensors[0]["scale_index"]]
+    if scale_bytes is not None:
+        assert raw[scale["ofs_data"] :][: scale["len_data"]] == scale_bytes
 
 
 def meets(boundary: Boundary, case: dict[str, Any], whole: Measures, tensors: list[Measures]) -> bool:

@@ -196,6 +196,8 @@ type KilnV2_Descriptor struct {
 	_parent *KilnV2
 	_f_dtypeEnum bool
 	dtypeEnum KilnV2_Dtype
+	_f_dtypeName bool
+	dtypeName string
 	_f_elementBits bool
 	elementBits int
 	_f_elementCount bool
@@ -358,6 +360,176 @@ func (this *KilnV2_Descriptor) DtypeEnum() (v KilnV2_Dtype, err error) {
 }
 
 /**
+ * The name of `dtype` as text, as the layout page writes it, for targets
+ * whose enums have no text or one in capitals; "unknown" for any other code.
+ * @see "docs/kiln-v2-layout.md#dtype"
+ */
+func (this *KilnV2_Descriptor) DtypeName() (v string, err error) {
+	if (this._f_dtypeName) {
+		return this.dtypeName, nil
+	}
+	this._f_dtypeName = true
+	var tmp26 string;
+	if (this.Dtype == 260) {
+		tmp26 = "u4"
+	} else {
+		var tmp27 string;
+		if (this.Dtype == 264) {
+			tmp27 = "u8"
+		} else {
+			var tmp28 string;
+			if (this.Dtype == 272) {
+				tmp28 = "u16"
+			} else {
+				var tmp29 string;
+				if (this.Dtype == 288) {
+					tmp29 = "u32"
+				} else {
+					var tmp30 string;
+					if (this.Dtype == 320) {
+						tmp30 = "u64"
+					} else {
+						var tmp31 string;
+						if (this.Dtype == 516) {
+							tmp31 = "i4"
+						} else {
+							var tmp32 string;
+							if (this.Dtype == 520) {
+								tmp32 = "i8"
+							} else {
+								var tmp33 string;
+								if (this.Dtype == 528) {
+									tmp33 = "i16"
+								} else {
+									var tmp34 string;
+									if (this.Dtype == 544) {
+										tmp34 = "i32"
+									} else {
+										var tmp35 string;
+										if (this.Dtype == 576) {
+											tmp35 = "i64"
+										} else {
+											var tmp36 string;
+											if (this.Dtype == 784) {
+												tmp36 = "f16"
+											} else {
+												var tmp37 string;
+												if (this.Dtype == 800) {
+													tmp37 = "f32"
+												} else {
+													var tmp38 string;
+													if (this.Dtype == 832) {
+														tmp38 = "f64"
+													} else {
+														var tmp39 string;
+														if (this.Dtype == 1040) {
+															tmp39 = "bf16"
+														} else {
+															var tmp40 string;
+															if (this.Dtype == 1288) {
+																tmp40 = "f8e4m3"
+															} else {
+																var tmp41 string;
+																if (this.Dtype == 1544) {
+																	tmp41 = "f8e5m2"
+																} else {
+																	var tmp42 string;
+																	if (this.Dtype == 1800) {
+																		tmp42 = "f8e4m3fnuz"
+																	} else {
+																		var tmp43 string;
+																		if (this.Dtype == 2056) {
+																			tmp43 = "f8e5m2fnuz"
+																		} else {
+																			var tmp44 string;
+																			if (this.Dtype == 2312) {
+																				tmp44 = "e8m0"
+																			} else {
+																				var tmp45 string;
+																				if (this.Dtype == 2566) {
+																					tmp45 = "e2m3"
+																				} else {
+																					var tmp46 string;
+																					if (this.Dtype == 2822) {
+																						tmp46 = "e3m2"
+																					} else {
+																						var tmp47 string;
+																						if (this.Dtype == 3076) {
+																							tmp47 = "e2m1"
+																						} else {
+																							var tmp48 string;
+																							if (this.Dtype == 3336) {
+																								tmp48 = "bool"
+																							} else {
+																								var tmp49 string;
+																								if (this.Dtype == 3648) {
+																									tmp49 = "c64"
+																								} else {
+																									var tmp50 string;
+																									if (this.Dtype == 3712) {
+																										tmp50 = "c128"
+																									} else {
+																										var tmp51 string;
+																										if (this.Dtype == 65280) {
+																											tmp51 = "foreign"
+																										} else {
+																											tmp51 = "unknown"
+																										}
+																										tmp50 = tmp51
+																									}
+																									tmp49 = tmp50
+																								}
+																								tmp48 = tmp49
+																							}
+																							tmp47 = tmp48
+																						}
+																						tmp46 = tmp47
+																					}
+																					tmp45 = tmp46
+																				}
+																				tmp44 = tmp45
+																			}
+																			tmp43 = tmp44
+																		}
+																		tmp42 = tmp43
+																	}
+																	tmp41 = tmp42
+																}
+																tmp40 = tmp41
+															}
+															tmp39 = tmp40
+														}
+														tmp38 = tmp39
+													}
+													tmp37 = tmp38
+												}
+												tmp36 = tmp37
+											}
+											tmp35 = tmp36
+										}
+										tmp34 = tmp35
+									}
+									tmp33 = tmp34
+								}
+								tmp32 = tmp33
+							}
+							tmp31 = tmp32
+						}
+						tmp30 = tmp31
+					}
+					tmp29 = tmp30
+				}
+				tmp28 = tmp29
+			}
+			tmp27 = tmp28
+		}
+		tmp26 = tmp27
+	}
+	this.dtypeName = string(tmp26)
+	return this.dtypeName, nil
+}
+
+/**
  * Width of one element in bits; 0 for a foreign tensor.
  */
 func (this *KilnV2_Descriptor) ElementBits() (v int, err error) {
@@ -378,55 +550,55 @@ func (this *KilnV2_Descriptor) ElementCount() (v uint64, err error) {
 		return this.elementCount, nil
 	}
 	this._f_elementCount = true
-	var tmp26 uint64;
+	var tmp52 uint64;
 	if (this.Rank > 0) {
-		tmp26 = this.Shape[0]
+		tmp52 = this.Shape[0]
 	} else {
-		tmp26 = uint64(1)
+		tmp52 = uint64(1)
 	}
-	var tmp27 uint64;
+	var tmp53 uint64;
 	if (this.Rank > 1) {
-		tmp27 = this.Shape[1]
+		tmp53 = this.Shape[1]
 	} else {
-		tmp27 = uint64(1)
+		tmp53 = uint64(1)
 	}
-	var tmp28 uint64;
+	var tmp54 uint64;
 	if (this.Rank > 2) {
-		tmp28 = this.Shape[2]
+		tmp54 = this.Shape[2]
 	} else {
-		tmp28 = uint64(1)
+		tmp54 = uint64(1)
 	}
-	var tmp29 uint64;
+	var tmp55 uint64;
 	if (this.Rank > 3) {
-		tmp29 = this.Shape[3]
+		tmp55 = this.Shape[3]
 	} else {
-		tmp29 = uint64(1)
+		tmp55 = uint64(1)
 	}
-	var tmp30 uint64;
+	var tmp56 uint64;
 	if (this.Rank > 4) {
-		tmp30 = this.Shape[4]
+		tmp56 = this.Shape[4]
 	} else {
-		tmp30 = uint64(1)
+		tmp56 = uint64(1)
 	}
-	var tmp31 uint64;
+	var tmp57 uint64;
 	if (this.Rank > 5) {
-		tmp31 = this.Shape[5]
+		tmp57 = this.Shape[5]
 	} else {
-		tmp31 = uint64(1)
+		tmp57 = uint64(1)
 	}
-	var tmp32 uint64;
+	var tmp58 uint64;
 	if (this.Rank > 6) {
-		tmp32 = this.Shape[6]
+		tmp58 = this.Shape[6]
 	} else {
-		tmp32 = uint64(1)
+		tmp58 = uint64(1)
 	}
-	var tmp33 uint64;
+	var tmp59 uint64;
 	if (this.Rank > 7) {
-		tmp33 = this.Shape[7]
+		tmp59 = this.Shape[7]
 	} else {
-		tmp33 = uint64(1)
+		tmp59 = uint64(1)
 	}
-	this.elementCount = uint64(uint64(((((((uint64(tmp26) * uint64(tmp27)) * uint64(tmp28)) * uint64(tmp29)) * uint64(tmp30)) * uint64(tmp31)) * uint64(tmp32)) * uint64(tmp33)))
+	this.elementCount = uint64(uint64(((((((uint64(tmp52) * uint64(tmp53)) * uint64(tmp54)) * uint64(tmp55)) * uint64(tmp56)) * uint64(tmp57)) * uint64(tmp58)) * uint64(tmp59)))
 	return this.elementCount, nil
 }
 
@@ -438,30 +610,30 @@ func (this *KilnV2_Descriptor) EncodedName() (v []byte, err error) {
 		return this.encodedName, nil
 	}
 	this._f_encodedName = true
-	tmp34, err := this.HasName()
+	tmp60, err := this.HasName()
 	if err != nil {
 		return nil, err
 	}
-	if (tmp34) {
+	if (tmp60) {
 		thisIo := this._root._io
 		_pos, err := thisIo.Pos()
 		if err != nil {
 			return nil, err
 		}
-		tmp35, err := this._root.Header.OfsNames()
+		tmp61, err := this._root.Header.OfsNames()
 		if err != nil {
 			return nil, err
 		}
-		_, err = thisIo.Seek(int64(tmp35 + uint64(this.OfsName)), io.SeekStart)
+		_, err = thisIo.Seek(int64(tmp61 + uint64(this.OfsName)), io.SeekStart)
 		if err != nil {
 			return nil, err
 		}
-		tmp36, err := thisIo.ReadBytes(int(this.LenName))
+		tmp62, err := thisIo.ReadBytes(int(this.LenName))
 		if err != nil {
 			return nil, err
 		}
-		tmp36 = tmp36
-		this.encodedName = tmp36
+		tmp62 = tmp62
+		this.encodedName = tmp62
 		_, err = thisIo.Seek(_pos, io.SeekStart)
 		if err != nil {
 			return nil, err
@@ -478,11 +650,11 @@ func (this *KilnV2_Descriptor) HasAxis() (v bool, err error) {
 		return this.hasAxis, nil
 	}
 	this._f_hasAxis = true
-	tmp37, err := this.NoAxis()
+	tmp63, err := this.NoAxis()
 	if err != nil {
 		return false, err
 	}
-	this.hasAxis = bool(this.QuantAxis != tmp37)
+	this.hasAxis = bool(this.QuantAxis != tmp63)
 	return this.hasAxis, nil
 }
 
@@ -494,15 +666,15 @@ func (this *KilnV2_Descriptor) HasGroups() (v bool, err error) {
 		return this.hasGroups, nil
 	}
 	this._f_hasGroups = true
-	tmp38, err := this.IsQuantized()
+	tmp64, err := this.IsQuantized()
 	if err != nil {
 		return false, err
 	}
-	tmp39, err := this.MaxRank()
+	tmp65, err := this.MaxRank()
 	if err != nil {
 		return false, err
 	}
-	this.hasGroups = bool( ((tmp38) && (this.Rank <= tmp39) && (this.QuantAxis < this.Rank) && (this.GroupSize != 0)) )
+	this.hasGroups = bool( ((tmp64) && (this.Rank <= tmp65) && (this.QuantAxis < this.Rank) && (this.GroupSize != 0)) )
 	return this.hasGroups, nil
 }
 
@@ -514,15 +686,15 @@ func (this *KilnV2_Descriptor) HasName() (v bool, err error) {
 		return this.hasName, nil
 	}
 	this._f_hasName = true
-	tmp40, err := this._root.Header.OfsNames()
+	tmp66, err := this._root.Header.OfsNames()
 	if err != nil {
 		return false, err
 	}
-	tmp41, err := this._root._io.Size()
+	tmp67, err := this._root._io.Size()
 	if err != nil {
 		return false, err
 	}
-	this.hasName = bool( ((uint64(this.OfsName) <= this._root.Header.LenNames) && (uint64(this.LenName) <= this._root.Header.LenNames - uint64(this.OfsName)) && ((tmp40 + uint64(this.OfsName)) + uint64(this.LenName) <= uint64(tmp41))) )
+	this.hasName = bool( ((uint64(this.OfsName) <= this._root.Header.LenNames) && (uint64(this.LenName) <= this._root.Header.LenNames - uint64(this.OfsName)) && ((tmp66 + uint64(this.OfsName)) + uint64(this.LenName) <= uint64(tmp67))) )
 	return this.hasName, nil
 }
 
@@ -534,11 +706,11 @@ func (this *KilnV2_Descriptor) HasOuter() (v bool, err error) {
 		return this.hasOuter, nil
 	}
 	this._f_hasOuter = true
-	tmp42, err := this.NoIndex()
+	tmp68, err := this.NoIndex()
 	if err != nil {
 		return false, err
 	}
-	this.hasOuter = bool(this.OuterIndex != tmp42)
+	this.hasOuter = bool(this.OuterIndex != tmp68)
 	return this.hasOuter, nil
 }
 
@@ -551,15 +723,15 @@ func (this *KilnV2_Descriptor) HasPayload() (v bool, err error) {
 		return this.hasPayload, nil
 	}
 	this._f_hasPayload = true
-	tmp43, err := this._root._io.Size()
+	tmp69, err := this._root._io.Size()
 	if err != nil {
 		return false, err
 	}
-	tmp44, err := this._root._io.Size()
+	tmp70, err := this._root._io.Size()
 	if err != nil {
 		return false, err
 	}
-	this.hasPayload = bool( ((this.OfsData >= 0) && (this.LenData >= 0) && (this.OfsData <= uint64(tmp43)) && (this.LenData <= uint64(tmp44) - this.OfsData)) )
+	this.hasPayload = bool( ((this.OfsData >= 0) && (this.LenData >= 0) && (this.OfsData <= uint64(tmp69)) && (this.LenData <= uint64(tmp70) - this.OfsData)) )
 	return this.hasPayload, nil
 }
 
@@ -571,11 +743,11 @@ func (this *KilnV2_Descriptor) HasScale() (v bool, err error) {
 		return this.hasScale, nil
 	}
 	this._f_hasScale = true
-	tmp45, err := this.NoIndex()
+	tmp71, err := this.NoIndex()
 	if err != nil {
 		return false, err
 	}
-	this.hasScale = bool(this.ScaleIndex != tmp45)
+	this.hasScale = bool(this.ScaleIndex != tmp71)
 	return this.hasScale, nil
 }
 
@@ -625,16 +797,16 @@ func (this *KilnV2_Descriptor) Name() (v string, err error) {
 		return this.name, nil
 	}
 	this._f_name = true
-	tmp46, err := this.HasName()
+	tmp72, err := this.HasName()
 	if err != nil {
 		return "", err
 	}
-	if (tmp46) {
-		tmp47, err := this.EncodedName()
+	if (tmp72) {
+		tmp73, err := this.EncodedName()
 		if err != nil {
 			return "", err
 		}
-		this.name = string(string(tmp47))
+		this.name = string(string(tmp73))
 	}
 	return this.name, nil
 }
@@ -671,18 +843,18 @@ func (this *KilnV2_Descriptor) NumGroups() (v uint64, err error) {
 		return this.numGroups, nil
 	}
 	this._f_numGroups = true
-	tmp48, err := this.HasGroups()
+	tmp74, err := this.HasGroups()
 	if err != nil {
 		return 0, err
 	}
-	if (tmp48) {
-		var tmp49 uint64;
+	if (tmp74) {
+		var tmp75 uint64;
 		if (this.Shape[this.QuantAxis] == 0) {
-			tmp49 = uint64(0)
+			tmp75 = uint64(0)
 		} else {
-			tmp49 = uint64((this.Shape[this.QuantAxis] - 1) / uint64(this.GroupSize) + 1)
+			tmp75 = uint64((this.Shape[this.QuantAxis] - 1) / uint64(this.GroupSize) + 1)
 		}
-		this.numGroups = uint64(uint64(tmp49))
+		this.numGroups = uint64(uint64(tmp75))
 	}
 	return this.numGroups, nil
 }
@@ -696,64 +868,64 @@ func (this *KilnV2_Descriptor) NumScales() (v uint64, err error) {
 		return this.numScales, nil
 	}
 	this._f_numScales = true
-	tmp50, err := this.HasGroups()
+	tmp76, err := this.HasGroups()
 	if err != nil {
 		return 0, err
 	}
-	if (tmp50) {
-		tmp51, err := this.NumGroups()
+	if (tmp76) {
+		tmp77, err := this.NumGroups()
 		if err != nil {
 			return 0, err
 		}
-		var tmp52 uint64;
+		var tmp78 uint64;
 		if ( ((this.Rank > 0) && (this.QuantAxis != 0)) ) {
-			tmp52 = this.Shape[0]
+			tmp78 = this.Shape[0]
 		} else {
-			tmp52 = uint64(1)
+			tmp78 = uint64(1)
 		}
-		var tmp53 uint64;
+		var tmp79 uint64;
 		if ( ((this.Rank > 1) && (this.QuantAxis != 1)) ) {
-			tmp53 = this.Shape[1]
+			tmp79 = this.Shape[1]
 		} else {
-			tmp53 = uint64(1)
+			tmp79 = uint64(1)
 		}
-		var tmp54 uint64;
+		var tmp80 uint64;
 		if ( ((this.Rank > 2) && (this.QuantAxis != 2)) ) {
-			tmp54 = this.Shape[2]
+			tmp80 = this.Shape[2]
 		} else {
-			tmp54 = uint64(1)
+			tmp80 = uint64(1)
 		}
-		var tmp55 uint64;
+		var tmp81 uint64;
 		if ( ((this.Rank > 3) && (this.QuantAxis != 3)) ) {
-			tmp55 = this.Shape[3]
+			tmp81 = this.Shape[3]
 		} else {
-			tmp55 = uint64(1)
+			tmp81 = uint64(1)
 		}
-		var tmp56 uint64;
+		var tmp82 uint64;
 		if ( ((this.Rank > 4) && (this.QuantAxis != 4)) ) {
-			tmp56 = this.Shape[4]
+			tmp82 = this.Shape[4]
 		} else {
-			tmp56 = uint64(1)
+			tmp82 = uint64(1)
 		}
-		var tmp57 uint64;
+		var tmp83 uint64;
 		if ( ((this.Rank > 5) && (this.QuantAxis != 5)) ) {
-			tmp57 = this.Shape[5]
+			tmp83 = this.Shape[5]
 		} else {
-			tmp57 = uint64(1)
+			tmp83 = uint64(1)
 		}
-		var tmp58 uint64;
+		var tmp84 uint64;
 		if ( ((this.Rank > 6) && (this.QuantAxis != 6)) ) {
-			tmp58 = this.Shape[6]
+			tmp84 = this.Shape[6]
 		} else {
-			tmp58 = uint64(1)
+			tmp84 = uint64(1)
 		}
-		var tmp59 uint64;
+		var tmp85 uint64;
 		if ( ((this.Rank > 7) && (this.QuantAxis != 7)) ) {
-			tmp59 = this.Shape[7]
+			tmp85 = this.Shape[7]
 		} else {
-			tmp59 = uint64(1)
+			tmp85 = uint64(1)
 		}
-		this.numScales = uint64(uint64((((((((tmp51 * uint64(tmp52)) * uint64(tmp53)) * uint64(tmp54)) * uint64(tmp55)) * uint64(tmp56)) * uint64(tmp57)) * uint64(tmp58)) * uint64(tmp59)))
+		this.numScales = uint64(uint64((((((((tmp77 * uint64(tmp78)) * uint64(tmp79)) * uint64(tmp80)) * uint64(tmp81)) * uint64(tmp82)) * uint64(tmp83)) * uint64(tmp84)) * uint64(tmp85)))
 	}
 	return this.numScales, nil
 }
@@ -769,19 +941,19 @@ func (this *KilnV2_Descriptor) Outer() (v *KilnV2_Descriptor, err error) {
 		return this.outer, nil
 	}
 	this._f_outer = true
-	tmp60, err := this.HasOuter()
+	tmp86, err := this.HasOuter()
 	if err != nil {
 		return nil, err
 	}
-	tmp61, err := this.NoIndex()
+	tmp87, err := this.NoIndex()
 	if err != nil {
 		return nil, err
 	}
-	tmp62, err := this.NoIndex()
+	tmp88, err := this.NoIndex()
 	if err != nil {
 		return nil, err
 	}
-	if ( ((tmp60) && (uint64(this.OuterIndex) < uint64(len(this._root.Descriptors))) && (this._root.Descriptors[this.OuterIndex].ScaleIndex == tmp61) && (this._root.Descriptors[this.OuterIndex].OuterIndex == tmp62)) ) {
+	if ( ((tmp86) && (uint64(this.OuterIndex) < uint64(len(this._root.Descriptors))) && (this._root.Descriptors[this.OuterIndex].ScaleIndex == tmp87) && (this._root.Descriptors[this.OuterIndex].OuterIndex == tmp88)) ) {
 		this.outer = this._root.Descriptors[this.OuterIndex]
 	}
 	return this.outer, nil
@@ -797,11 +969,11 @@ func (this *KilnV2_Descriptor) Payload() (v []byte, err error) {
 		return this.payload, nil
 	}
 	this._f_payload = true
-	tmp63, err := this.HasPayload()
+	tmp89, err := this.HasPayload()
 	if err != nil {
 		return nil, err
 	}
-	if (tmp63) {
+	if (tmp89) {
 		thisIo := this._root._io
 		_pos, err := thisIo.Pos()
 		if err != nil {
@@ -811,12 +983,12 @@ func (this *KilnV2_Descriptor) Payload() (v []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		tmp64, err := thisIo.ReadBytes(int(this.LenData))
+		tmp90, err := thisIo.ReadBytes(int(this.LenData))
 		if err != nil {
 			return nil, err
 		}
-		tmp64 = tmp64
-		this.payload = tmp64
+		tmp90 = tmp90
+		this.payload = tmp90
 		_, err = thisIo.Seek(_pos, io.SeekStart)
 		if err != nil {
 			return nil, err
@@ -836,19 +1008,19 @@ func (this *KilnV2_Descriptor) Scale() (v *KilnV2_Descriptor, err error) {
 		return this.scale, nil
 	}
 	this._f_scale = true
-	tmp65, err := this.HasScale()
+	tmp91, err := this.HasScale()
 	if err != nil {
 		return nil, err
 	}
-	tmp66, err := this.NoIndex()
+	tmp92, err := this.NoIndex()
 	if err != nil {
 		return nil, err
 	}
-	tmp67, err := this.NoIndex()
+	tmp93, err := this.NoIndex()
 	if err != nil {
 		return nil, err
 	}
-	if ( ((tmp65) && (uint64(this.ScaleIndex) < uint64(len(this._root.Descriptors))) && (this._root.Descriptors[this.ScaleIndex].ScaleIndex == tmp66) && (this._root.Descriptors[this.ScaleIndex].OuterIndex == tmp67)) ) {
+	if ( ((tmp91) && (uint64(this.ScaleIndex) < uint64(len(this._root.Descriptors))) && (this._root.Descriptors[this.ScaleIndex].ScaleIndex == tmp92) && (this._root.Descriptors[this.ScaleIndex].OuterIndex == tmp93)) ) {
 		this.scale = this._root.Descriptors[this.ScaleIndex]
 	}
 	return this.scale, nil
@@ -979,49 +1151,49 @@ func (this *KilnV2_Header) Read(io *kaitai.Stream, parent *KilnV2, root *KilnV2)
 	this._parent = parent
 	this._root = root
 
-	tmp68, err := this._io.ReadBytes(int(8))
+	tmp94, err := this._io.ReadBytes(int(8))
 	if err != nil {
 		return err
 	}
-	tmp68 = tmp68
-	this.Magic = tmp68
+	tmp94 = tmp94
+	this.Magic = tmp94
 	if !(bytes.Equal(this.Magic, []uint8{137, 75, 73, 76, 78, 13, 10, 26})) {
 		return kaitai.NewValidationNotEqualError([]uint8{137, 75, 73, 76, 78, 13, 10, 26}, this.Magic, this._io, "/types/header/seq/0")
 	}
-	tmp69, err := this._io.ReadU2le()
+	tmp95, err := this._io.ReadU2le()
 	if err != nil {
 		return err
 	}
-	this.Version = uint16(tmp69)
+	this.Version = uint16(tmp95)
 	if !(this.Version == 2) {
 		return kaitai.NewValidationNotEqualError(2, this.Version, this._io, "/types/header/seq/1")
 	}
-	tmp70, err := this._io.ReadU2le()
+	tmp96, err := this._io.ReadU2le()
 	if err != nil {
 		return err
 	}
-	this.Reserved1 = uint16(tmp70)
-	tmp71, err := this._io.ReadU4le()
+	this.Reserved1 = uint16(tmp96)
+	tmp97, err := this._io.ReadU4le()
 	if err != nil {
 		return err
 	}
-	this.NumTensors = uint32(tmp71)
-	tmp72, err := this._io.ReadU8le()
+	this.NumTensors = uint32(tmp97)
+	tmp98, err := this._io.ReadU8le()
 	if err != nil {
 		return err
 	}
-	this.LenNames = uint64(tmp72)
-	tmp73, err := this._io.ReadU8le()
+	this.LenNames = uint64(tmp98)
+	tmp99, err := this._io.ReadU8le()
 	if err != nil {
 		return err
 	}
-	this.LenFile = uint64(tmp73)
-	tmp74, err := this._io.ReadBytes(int(32))
+	this.LenFile = uint64(tmp99)
+	tmp100, err := this._io.ReadBytes(int(32))
 	if err != nil {
 		return err
 	}
-	tmp74 = tmp74
-	this.Reserved2 = tmp74
+	tmp100 = tmp100
+	this.Reserved2 = tmp100
 	return err
 }
 

@@ -166,6 +166,20 @@ var KilnV2 = (function() {
     });
 
     /**
+     * The name of `dtype` as text, as the layout page writes it, for targets
+     * whose enums have no text or one in capitals; "unknown" for any other code.
+     * @see docs/kiln-v2-layout.md#dtype
+     */
+    Object.defineProperty(Descriptor.prototype, 'dtypeName', {
+      get: function() {
+        if (this._m_dtypeName !== undefined)
+          return this._m_dtypeName;
+        this._m_dtypeName = (this.dtype == 260 ? "u4" : (this.dtype == 264 ? "u8" : (this.dtype == 272 ? "u16" : (this.dtype == 288 ? "u32" : (this.dtype == 320 ? "u64" : (this.dtype == 516 ? "i4" : (this.dtype == 520 ? "i8" : (this.dtype == 528 ? "i16" : (this.dtype == 544 ? "i32" : (this.dtype == 576 ? "i64" : (this.dtype == 784 ? "f16" : (this.dtype == 800 ? "f32" : (this.dtype == 832 ? "f64" : (this.dtype == 1040 ? "bf16" : (this.dtype == 1288 ? "f8e4m3" : (this.dtype == 1544 ? "f8e5m2" : (this.dtype == 1800 ? "f8e4m3fnuz" : (this.dtype == 2056 ? "f8e5m2fnuz" : (this.dtype == 2312 ? "e8m0" : (this.dtype == 2566 ? "e2m3" : (this.dtype == 2822 ? "e3m2" : (this.dtype == 3076 ? "e2m1" : (this.dtype == 3336 ? "bool" : (this.dtype == 3648 ? "c64" : (this.dtype == 3712 ? "c128" : (this.dtype == 65280 ? "foreign" : "unknown"))))))))))))))))))))))))));
+        return this._m_dtypeName;
+      }
+    });
+
+    /**
      * Width of one element in bits; 0 for a foreign tensor.
      */
     Object.defineProperty(Descriptor.prototype, 'elementBits', {

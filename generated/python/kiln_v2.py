@@ -153,6 +153,20 @@ class KilnV2(KaitaiStruct):
             return getattr(self, '_m_dtype_enum', None)
 
         @property
+        def dtype_name(self):
+            """The name of `dtype` as text, as the layout page writes it, for targets
+            whose enums have no text or one in capitals; "unknown" for any other code.
+            
+            .. seealso::
+               docs/kiln-v2-layout.md#dtype
+            """
+            if hasattr(self, '_m_dtype_name'):
+                return self._m_dtype_name
+
+            self._m_dtype_name = (u"u4" if self.dtype == 260 else (u"u8" if self.dtype == 264 else (u"u16" if self.dtype == 272 else (u"u32" if self.dtype == 288 else (u"u64" if self.dtype == 320 else (u"i4" if self.dtype == 516 else (u"i8" if self.dtype == 520 else (u"i16" if self.dtype == 528 else (u"i32" if self.dtype == 544 else (u"i64" if self.dtype == 576 else (u"f16" if self.dtype == 784 else (u"f32" if self.dtype == 800 else (u"f64" if self.dtype == 832 else (u"bf16" if self.dtype == 1040 else (u"f8e4m3" if self.dtype == 1288 else (u"f8e5m2" if self.dtype == 1544 else (u"f8e4m3fnuz" if self.dtype == 1800 else (u"f8e5m2fnuz" if self.dtype == 2056 else (u"e8m0" if self.dtype == 2312 else (u"e2m3" if self.dtype == 2566 else (u"e3m2" if self.dtype == 2822 else (u"e2m1" if self.dtype == 3076 else (u"bool" if self.dtype == 3336 else (u"c64" if self.dtype == 3648 else (u"c128" if self.dtype == 3712 else (u"foreign" if self.dtype == 65280 else u"unknown"))))))))))))))))))))))))))
+            return getattr(self, '_m_dtype_name', None)
+
+        @property
         def element_bits(self):
             """Width of one element in bits; 0 for a foreign tensor."""
             if hasattr(self, '_m_element_bits'):

@@ -135,6 +135,7 @@ def _derived(one: Dump, all_fields: list[Dump], names: bytes, data: bytes) -> Du
         "has_name": has_name,
         "dtype_enum": DTYPES.get(one["dtype"]),
         "scheme_enum": SCHEMES.get(one["scheme"]),
+        "dtype_name": DTYPES.get(one["dtype"], "unknown"),
         "element_bits": one["dtype"] & 0xFF,
         "element_count": str(math.prod(shape[:rank])),
         "is_foreign": DTYPES.get(one["dtype"]) == "foreign",

@@ -81,8 +81,8 @@ def test_rows_read_like_a_sentence(walks: dict[str, dict[str, Any]], files: dict
         if any(int(one["element_count"]) >= 2**53 for one in dump["descriptors"]):
             continue  # a JavaScript number is not exact there
         assert walks[name]["rows"] == [
-            f"{one['name'].removeprefix(BYTE_ORDER_MARK)}: {one['dtype_enum'].upper()}, rank {one['rank']}, "
-            f"{one['element_count']} elements, scheme {one['scheme_enum'].upper()}"
+            f"{one['name'].removeprefix(BYTE_ORDER_MARK)}: {one['dtype_name']}, rank {one['rank']}, "
+            f"{one['element_count']} elements, scheme {one['scheme']}"
             for one in dump["descriptors"]
         ]
 

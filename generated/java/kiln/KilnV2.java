@@ -195,6 +195,19 @@ public class KilnV2 extends KaitaiStruct {
             this.dtypeEnum = KilnV2.Dtype.byId(dtype());
             return this.dtypeEnum;
         }
+        private String dtypeName;
+
+        /**
+         * The name of `dtype` as text, as the layout page writes it, for targets
+         * whose enums have no text or one in capitals; "unknown" for any other code.
+         * @see "docs/kiln-v2-layout.md#dtype"
+         */
+        public String dtypeName() {
+            if (this.dtypeName != null)
+                return this.dtypeName;
+            this.dtypeName = (dtype() == 260 ? "u4" : (dtype() == 264 ? "u8" : (dtype() == 272 ? "u16" : (dtype() == 288 ? "u32" : (dtype() == 320 ? "u64" : (dtype() == 516 ? "i4" : (dtype() == 520 ? "i8" : (dtype() == 528 ? "i16" : (dtype() == 544 ? "i32" : (dtype() == 576 ? "i64" : (dtype() == 784 ? "f16" : (dtype() == 800 ? "f32" : (dtype() == 832 ? "f64" : (dtype() == 1040 ? "bf16" : (dtype() == 1288 ? "f8e4m3" : (dtype() == 1544 ? "f8e5m2" : (dtype() == 1800 ? "f8e4m3fnuz" : (dtype() == 2056 ? "f8e5m2fnuz" : (dtype() == 2312 ? "e8m0" : (dtype() == 2566 ? "e2m3" : (dtype() == 2822 ? "e3m2" : (dtype() == 3076 ? "e2m1" : (dtype() == 3336 ? "bool" : (dtype() == 3648 ? "c64" : (dtype() == 3712 ? "c128" : (dtype() == 65280 ? "foreign" : "unknown"))))))))))))))))))))))))));
+            return this.dtypeName;
+        }
         private Integer elementBits;
 
         /**

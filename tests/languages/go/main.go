@@ -122,6 +122,7 @@ func descriptor(one *kiln.KilnV2_Descriptor, file *kiln.KilnV2) object {
 
 		"name": nil, "encoded_name": nil, "has_name": must(one.HasName()),
 		"dtype_enum": label(dtypes, must(one.DtypeEnum())), "scheme_enum": label(schemes, must(one.SchemeEnum())),
+		"dtype_name":   must(one.DtypeName()),
 		"element_bits": must(one.ElementBits()), "element_count": wide(must(one.ElementCount())),
 		"is_foreign": must(one.IsForeign()), "is_quantized": must(one.IsQuantized()),
 		"has_axis": must(one.HasAxis()), "has_scale": must(one.HasScale()), "has_outer": must(one.HasOuter()),

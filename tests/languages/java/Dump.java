@@ -114,6 +114,7 @@ public class Dump {
         fields.put("has_name", one.hasName());
         fields.put("dtype_enum", label(one.dtypeEnum()));
         fields.put("scheme_enum", label(one.schemeEnum()));
+        fields.put("dtype_name", one.dtypeName());
         fields.put("element_bits", one.elementBits());
         fields.put("element_count", wide(one.elementCount()));
         fields.put("is_foreign", one.isForeign());

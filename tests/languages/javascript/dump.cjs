@@ -34,7 +34,7 @@ const DESCRIPTOR = [
   "reserved2", "shape",
 ];
 const PLAIN = [
-  "has_name", "element_bits", "is_foreign", "is_quantized", "has_axis", "has_scale", "has_outer",
+  "dtype_name", "has_name", "element_bits", "is_foreign", "is_quantized", "has_axis", "has_scale", "has_outer",
   "has_groups", "has_payload",
 ];
 

@@ -26,8 +26,8 @@ DESCRIPTOR = (
     "reserved2",
 )  # fmt: skip
 PLAIN = (
-    "has_name", "element_bits", "is_foreign", "is_quantized", "has_axis", "has_scale", "has_outer",
-    "has_groups", "has_payload",
+    "dtype_name", "has_name", "element_bits", "is_foreign", "is_quantized", "has_axis", "has_scale",
+    "has_outer", "has_groups", "has_payload",
 )  # fmt: skip
 
 
