@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -89,12 +90,16 @@ def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: b
         index = read_index(path)
         findings += index.findings
         files = _read_listed(index, findings)
+        read = {os.path.basename(file.path) for file in files}
+        elsewhere = {name for name, listed in index.weight_map.items() if listed.file not in read}
         _compare(index, files, findings)
         companions = [path, *companions]
     else:
         files = [read_file(shard) for shard in shards or (path,)]
         if shards:
-            findings += _missing_numbers(shards)
+            missing = _missing_numbers(shards)
+            findings += missing
+            elsewhere = Beside() if missing else ()
         else:
             elsewhere = _names_elsewhere(path)
     _find_doubles(files, findings)
@@ -110,7 +115,12 @@ def read_file(path: str) -> SourceFile:
     endings.
     """
     reader = reader_of(path)
-    source = open_source(path)
+    try:
+        source = open_source(path)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(errno.EINVAL, str(error), path) from error
     try:
         return reader(source, path)
     finally:

@@ -196,7 +196,9 @@ def _read_fixed(cursor: _Cursor) -> tuple[int, int]:
     """The counts of tensors and of keys."""
     magic = cursor.take(min(4, cursor.size))
     if magic != MAGIC:
-        raise _HeaderError("header-magic", f"the file starts with {magic.hex(' ')}, not with GGUF", 0, 4)
+        raise _HeaderError(
+            "header-magic", f"the file starts with {magic.hex(' ')}, not with GGUF", 0, len(magic)
+        )
     version = cursor.u32()
     if version not in VERSIONS:
         swapped = int.from_bytes(version.to_bytes(4, "little"), "big")

@@ -123,7 +123,7 @@ def closing_report(done: Imported) -> str:
     sources = number_of(len(done.plan.checkpoint.tensors()), "tensor")
     lines = [f"{done.path}: {sources} of {files}, {number_of(done.size, 'byte')}"]
     kinds = Counter(_kind(link) for link in done.plan.links)
-    lines += [f"  linked {count}: {kind}" for kind, count in kinds.items()]
+    lines += [f"  linked {count}: {kind}" for kind, count in sorted(kinds.items(), key=_most_first)]
     lines += _unlinked_lines(done.plan.unlinked)
     lines += _foreign_lines(done.plan)
     lines += [f"  {found.rule}: {found.message}" for found in done.findings[:FINDINGS_SHOWN]]
@@ -132,10 +132,14 @@ def closing_report(done: Imported) -> str:
     return "\n".join(lines)
 
 
+def _most_first(item: tuple[str, int]) -> tuple[int, str]:
+    return -item[1], item[0]
+
+
 def _foreign_lines(made: Plan) -> Iterator[str]:
     tensors = made.checkpoint.tensors().values()
     kinds = Counter(tensor.called for tensor in tensors if tensor.type.dtype == "foreign")
-    for called, count in kinds.items():
+    for called, count in sorted(kinds.items(), key=_most_first):
         yield f"  foreign {count}: {called}, whose blocks hold their own scales"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kiln_check.interop.jsontext import JsonError, Member, Members, after_space, small_value, string
+from kiln_check.interop.jsontext import JsonError, Member, Members, Text, after_space, small_value, string
 from kiln_check.interop.rules import finding
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import quote
@@ -54,30 +54,33 @@ def read_index(path: str) -> Index:
     finally:
         source.close()
     index = Index(path, {}, [])
+    text = Text(raw)
     try:
-        _read_top(raw.decode("utf-8"), index)
+        _read_top(text, index)
     except UnicodeDecodeError as error:
         message = f"the index is not UTF-8: byte {error.start} is 0x{raw[error.start]:02x}"
         index.findings.append(finding("header-text", message, path, error.start, 1))
     except JsonError as error:
-        message = f"the index is not JSON as it should be at character {error.position}: {error}"
-        index.findings.append(finding("header-text", message, path, error.position, 1))
+        offset = text.byte_offset(error.position)
+        message = f"the index is not JSON as it should be at byte {offset}: {error}"
+        index.findings.append(finding("header-text", message, path, offset, min(1, size - offset)))
     return index
 
 
-def _read_top(text: str, index: Index) -> None:
+def _read_top(text: Text, index: Index) -> None:
     """Raise JsonError for anything but an object with a weight_map."""
 
-    def read_value(text: str, position: int, key: str) -> tuple[object, int]:
+    def read_value(characters: str, position: int, key: str) -> tuple[object, int]:
         if key == "weight_map":
-            return None, _read_weight_map(text, position, index)
-        return small_value(text, position)
+            return None, _read_weight_map(text, characters, position, index)
+        return small_value(characters, position)
 
-    top = Members(text, after_space(text, 0), read_value)
+    characters = text.decode()
+    top = Members(characters, after_space(characters, 0), read_value)
     keys = [member.key for member in top]
     if "weight_map" not in keys:
         raise JsonError("there is no weight_map", 0)
-    if after_space(text, top.end) != len(text):
+    if after_space(characters, top.end) != len(characters):
         raise JsonError("more after the object's end", top.end)
     if keys.count("weight_map") > 1:
         index.findings.append(finding("duplicate-key", '"weight_map" stands twice', index.path))
@@ -85,10 +88,11 @@ def _read_top(text: str, index: Index) -> None:
         index.findings.append(finding("index-absent", "the index names no tensor", index.path))
 
 
-def _read_weight_map(text: str, position: int, index: Index) -> int:
-    weight_map = Members(text, position, string)
+def _read_weight_map(text: Text, characters: str, position: int, index: Index) -> int:
+    weight_map = Members(characters, position, string)
     for member in weight_map:
-        place = (member.start, member.end - member.start)
+        offset = text.byte_offset(member.start)
+        place = (offset, text.byte_offset(member.end) - offset)
         if member.key not in index.weight_map:
             index.weight_map[member.key] = Listed(member.value, *place)
             continue

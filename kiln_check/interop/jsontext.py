@@ -28,6 +28,32 @@ class JsonError(Exception):
         self.position = position
 
 
+class Text:
+    """Characters, and where each stands in bytes.
+
+    Places are found fast when they are asked for in ascending order.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._ascii = raw.isascii()
+        self._known = (0, 0)
+
+    def decode(self) -> str:
+        """The text. Raises UnicodeDecodeError."""
+        self._text = self._raw.decode("utf-8")
+        return self._text
+
+    def byte_offset(self, position: int) -> int:
+        """The place in bytes of the character at `position`."""
+        if self._ascii:
+            return position
+        characters, place = self._known if self._known[0] <= position else (0, 0)
+        place += len(self._text[characters:position].encode())
+        self._known = (position, place)
+        return place
+
+
 class Member(NamedTuple):
     """A key, its value, and the characters from the key's first to the value's last."""
 

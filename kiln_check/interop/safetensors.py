@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 from kiln_check.interop.described import SourceFile, SourceTensor, Type
-from kiln_check.interop.jsontext import JsonError, Members, after_space, small_value, string
+from kiln_check.interop.jsontext import JsonError, Members, Text, after_space, small_value, string
 from kiln_check.interop.payloads import judge_payloads
 from kiln_check.interop.rules import MOST_FINDINGS, finding
 from kiln_check.rules.finding import Finding
@@ -84,12 +84,12 @@ def read_safetensors(source: Source, path: str) -> SourceFile:
     """
     size = source.size()
     first = source.read(0, LEN_LENGTH)
-    length = int.from_bytes(first, "little")
-    fault = _length_fault(size, length, path)
+    len_json = int.from_bytes(first, "little")
+    fault = _length_fault(size, len_json, path)
     if fault is not None:
         return SourceFile(path, size, 0, (), (), (), (fault,))
-    len_head = LEN_LENGTH + length
-    text = _Text(source.read(LEN_LENGTH, length))
+    len_head = LEN_LENGTH + len_json
+    text = Text(source.read(LEN_LENGTH, len_json))
     findings: list[Finding] = []
     tensors: dict[str, SourceTensor] = {}
     try:
@@ -102,7 +102,8 @@ def read_safetensors(source: Source, path: str) -> SourceFile:
     except JsonError as error:
         offset = LEN_LENGTH + text.byte_offset(error.position)
         message = f"the header is not JSON as the format has it at byte {offset}: {error}"
-        findings.append(finding("header-text", message, path, offset, 1, field="header"))
+        length = min(1, len_head - offset)
+        findings.append(finding("header-text", message, path, offset, length, field="header"))
     except UnicodeDecodeError as error:
         offset = LEN_LENGTH + error.start
         message = f"the header is not UTF-8: byte {offset} is 0x{error.object[error.start]:02x}"
@@ -125,35 +126,7 @@ def _length_fault(size: int, length: int, path: str) -> Finding | None:
     return finding("header-length", message, path, 0, min(size, LEN_LENGTH), field="header length")
 
 
-class _Text:
-    """The header's characters, and where each stands in bytes.
-
-    Places must be asked for in ascending order.
-    """
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-        self._ascii = raw.isascii()
-        self._known = (0, 0)
-
-    def decode(self) -> str:
-        """The text. Raises UnicodeDecodeError."""
-        self._text = self._raw.decode("utf-8")
-        return self._text
-
-    def byte_offset(self, position: int) -> int:
-        """The place in bytes of the character at `position`."""
-        if self._ascii:
-            return position
-        characters, place = self._known
-        place += len(self._text[characters:position].encode())
-        self._known = (position, place)
-        return place
-
-
-def _entries(
-    text: _Text, path: str, findings: list[Finding]
-) -> Iterator[tuple[str, _Entry, tuple[int, int]]]:
+def _entries(text: Text, path: str, findings: list[Finding]) -> Iterator[tuple[str, _Entry, tuple[int, int]]]:
     """Name and entry of each tensor, and the place of the two in the file: offset and length.
 
     Raises JsonError, UnicodeDecodeError.

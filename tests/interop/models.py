@@ -248,7 +248,8 @@ MODELS: dict[str, Model] = {
             "tiled.weight_global_scale": GLOBAL,
         },
         reasons={
-            f"{name}.weight_packed": "a scale that is swizzled or padded" for name in ("padded", "flat", "tiled")
+            f"{name}.weight_packed": "a scale that is swizzled or padded"
+            for name in ("padded", "flat", "tiled")
         },
     ),
     "gptq": Model(

@@ -16,7 +16,15 @@ import pytest
 import kiln_check
 from kiln_check.cli import main
 from kiln_check.interop.exporting import export_checkpoint
-from tests.interop.building import CHECKPOINTS, FOLDERS, Made, copy_of, digests, safetensors_bytes, with_header
+from tests.interop.building import (
+    CHECKPOINTS,
+    FOLDERS,
+    Made,
+    copy_of,
+    digests,
+    safetensors_bytes,
+    with_header,
+)
 from tests.interop.models import MODELS, write_gguf
 
 WHEELS = {
