@@ -47,7 +47,7 @@ class NewTensor(NamedTuple):
             are stored as they are.
         scale: name of the scale tensor, for schemes 1 and 2.
         outer: name of the outer scale, for scheme 2.
-        axis: the axis along which `group_size` elements share a scale.
+        axis: the axis along which `group_size` elements share a scale, counted from 0.
         group_size: number of elements that one scale covers along `axis`.
         foreign_tag: foreign only: the writer's own code for the block layout.
         block_elements: foreign only: elements in one block.
@@ -238,6 +238,10 @@ def _fields(name: str, tensor: NewTensor, indexes: Mapping[str, int]) -> dict[st
         raise KilnError(f"tensor {quote(name)}: rank {rank}; the greatest is {MAX_RANK}")
     if tensor.outer is not None and tensor.scale is None:
         raise KilnError(f"tensor {quote(name)}: an outer scale needs a scale")
+    if tensor.axis is None and tensor.scale is not None:
+        raise KilnError(f"tensor {quote(name)}: a scale needs the axis that its groups run along")
+    if tensor.axis is not None and not 0 <= tensor.axis < rank:
+        raise KilnError(f"tensor {quote(name)}: axis {tensor.axis} is not one of 0 to {rank - 1}")
     return {
         "dtype": CODES[tensor.dtype],
         "rank": rank,

@@ -150,6 +150,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a name of 65536 bytes": ({"n" * 65536: NewTensor("u8", [1], b"x")}, "does not fit"),
     "neither array nor tensor": ({"w": [1, 2]}, "list"),
     "an array of text": ({"w": np.array(["a"])}, "<U1"),
+    "a scale without an axis": (
+        {"w": NewTensor("u8", [1], b"x", scale="s", group_size=1), "s": NewTensor("u8", [1], b"x")},
+        "needs the axis",
+    ),
+    "an axis counted from the end": (
+        {"w": NewTensor("u8", [1], b"x", scale="s", axis=-1, group_size=1), "s": NewTensor("u8", [1], b"x")},
+        "axis -1 is not one of 0 to 0",
+    ),
     "an axis alone": ({"w": NewTensor("u8", [1], b"x", axis=0)}, "scheme-none"),
 }
 
