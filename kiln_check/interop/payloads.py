@@ -55,8 +55,6 @@ def judge_payloads(
                 findings.append(_gap(tensor, reach))
         elif tensor.offset < reach:
             findings.append(_shared(tensor, reacher, reach))
-        if tensor.length and tensor.offset % (alignment or _element_bytes(tensor)):
-            findings.append(_misaligned(tensor, alignment or _element_bytes(tensor)))
         if tensor.end > reach:
             reach, reacher = tensor.end, tensor
     if reach < size and not lost:
@@ -64,6 +62,9 @@ def judge_payloads(
         if all_known and size - reach >= (alignment or 1):
             message = f"{number_of(size - reach, 'byte')} after the last payload, which ends at {reach}"
             findings.append(finding("payload-gap", message, path, reach, size - reach))
+    misaligned = [one for one in stored if one.length and one.offset % (alignment or _element_bytes(one))]
+    if misaligned:
+        findings.append(_misaligned(misaligned, alignment or _element_bytes(misaligned[0])))
     return Payloads(stored, lost, gaps, findings)
 
 
@@ -94,14 +95,18 @@ def _shared(tensor: SourceTensor, reacher: SourceTensor | None, reach: int) -> F
     return finding("payload-overlap", message, tensor.path, tensor.offset, max(shared, 0), name=tensor.name)
 
 
-def _misaligned(tensor: SourceTensor, alignment: int) -> Finding:
+def _misaligned(tensors: Sequence[SourceTensor], alignment: int) -> Finding:
+    """One finding for all payloads out of alignment; `alignment` is the first's."""
+    first = tensors[0]
     message = (
-        f"the payload of {quote(tensor.name)} ({tensor.text()}) starts at {tensor.offset}, "
+        f"the payload of {quote(first.name)} ({first.text()}) starts at {first.offset}, "
         f"not at a multiple of {alignment}"
     )
-    working = f"{tensor.offset} mod {alignment} = {tensor.offset % alignment}"
+    if len(tensors) > 1:
+        message += f"; {len(tensors) - 1} more are out of alignment"
+    working = f"{first.offset} mod {alignment} = {first.offset % alignment}"
     return finding(
-        "payload-align", message, tensor.path, tensor.offset, tensor.length, name=tensor.name, working=working
+        "payload-align", message, first.path, first.offset, first.length, name=first.name, working=working
     )
 
 
