@@ -12,11 +12,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from kiln_check.checking import check
+from kiln_check.errors import KilnError, UsageError
 from kiln_check.render import json_parts, printable, summary, text
 from kiln_check.report import OK, UNREADABLE, Report
-
-SUFFIX = ".kiln"
+from kiln_check.targets import check_targets
 
 STATUS_OK = 0
 STATUS_NOT_OK = 1
@@ -24,15 +23,13 @@ STATUS_UNREADABLE = 2
 STATUS_INTERRUPTED = 130
 
 
-class UsageError(Exception):
-    """The command can't be carried out as it was given; the text says why on one line."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kiln`; return its exit status."""
     parser = _Parser(prog="kiln", description="Read, write and check Kiln v2 files.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_check(commands.add_parser("check", help="say of each file whether it is sound"))
+    _add_import(commands.add_parser("import", help="bring a checkpoint of another format in"))
+    _add_export(commands.add_parser("export", help="give the files of an imported checkpoint back"))
     rules = commands.add_parser("rules", help="list the rules, or explain one")
     rules.add_argument("name", nargs="?", metavar="NAME", help="the rule to explain")
     rules.set_defaults(run=_run_rules)
@@ -71,11 +68,30 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="a file, a folder (all *.kiln below it), a pattern, or - for standard input",
+        help="a Kiln file, a checkpoint, a folder (all of both below it), a pattern, or - for standard input",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="what to print (text)")
     parser.add_argument("-q", "--quiet", action="store_true", help="leave out files that are OK")
     parser.set_defaults(run=_run_check)
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source", metavar="SOURCE", help="a .safetensors, .index.json or .gguf file, or the folder of a model"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the Kiln file to write")
+    parser.add_argument(
+        "--allow-unlinked",
+        action="store_true",
+        help="bring in apart what belongs together but does not fit: a count is wrong, a scale is missing",
+    )
+    parser.set_defaults(run=_run_import)
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a Kiln file that kiln import wrote")
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to put the files in")
+    parser.set_defaults(run=_run_export)
 
 
 def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
@@ -121,7 +137,7 @@ def _discard_output() -> None:
 
 def _run_check(options: argparse.Namespace) -> int:
     verdicts: Counter[str] = Counter()
-    reports = _counted(_reports(options.paths), verdicts)
+    reports = _counted(check_targets(options.paths), verdicts)
     if options.quiet:
         reports = (report for report in reports if not report.ok)
     if options.format == "json":
@@ -148,54 +164,53 @@ def _counted(reports: Iterator[Report], verdicts: Counter[str]) -> Iterator[Repo
         yield report
 
 
-def _reports(paths: Sequence[str]) -> Iterator[Report]:
+def _run_import(options: argparse.Namespace) -> int:
+    from kiln_check.interop.importing import closing_report, import_checkpoint
+    from kiln_check.targets import checkpoint_at
+
+    place = checkpoint_at(options.source)
+    try:
+        done = import_checkpoint(
+            place.path,
+            options.output,
+            place.shards,
+            with_companions=os.path.isdir(options.source),
+            allow_unlinked=options.allow_unlinked,
+            progress=True,
+        )
+    except KilnError as error:
+        return _refused(error)
+    except OSError as error:
+        raise UsageError(_of_file(error)) from error
+    print(closing_report(done))
+    return STATUS_OK
+
+
+def _run_export(options: argparse.Namespace) -> int:
+    from kiln_check.interop.exporting import export_checkpoint
+
+    try:
+        paths = export_checkpoint(options.file, options.output)
+    except KilnError as error:
+        return _refused(error)
+    except OSError as error:
+        raise UsageError(_of_file(error)) from error
     for path in paths:
-        if path == "-":
-            if sys.stdin is None:
-                raise UsageError("standard input is closed")
-            yield check(sys.stdin.buffer, path="-")
-        else:
-            yield from map(check, _files(path))
+        print(printable(path))
+    return STATUS_OK
 
 
-def _files(path: str) -> Iterator[str]:
-    """The files that a path on the command line means.
-
-    Raises UsageError for a folder or a pattern without any.
-    """
-    if os.path.isdir(path):
-        found = False
-        for file in _below(path):
-            found = True
-            yield file
-        if not found:
-            raise UsageError(f"{path}: no *{SUFFIX} file in this folder")
-    elif any(sign in path for sign in "*?[") and not os.path.lexists(path):
-        from glob import glob
-
-        matches = sorted(glob(path, recursive=True))
-        if not matches:
-            raise UsageError(f"{path}: no file matches")
-        for match in matches:
-            yield from _files(match) if os.path.isdir(match) else (match,)
-    else:
-        yield path
+def _refused(error: KilnError) -> int:
+    """Say why a file is not what the command needs: the report, where there is one, then one line."""
+    if error.report is not None:
+        print(text(error.report), file=sys.stderr)
+    _complain("kiln", str(error))
+    return STATUS_NOT_OK
 
 
-def _below(folder: str) -> Iterator[str]:
-    """Every *.kiln below a folder, in the order of the names.
-
-    Raises UsageError where a folder can't be read.
-    """
-
-    def refuse(error: OSError) -> None:
-        raise UsageError(f"{error.filename}: {error.strerror}")
-
-    for parent, folders, files in os.walk(folder, onerror=refuse):
-        folders.sort()
-        for file in sorted(files):
-            if file.endswith(SUFFIX):
-                yield os.path.join(parent, file)
+def _of_file(error: OSError) -> str:
+    place = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+    return f"{place}{error.strerror or error}"
 
 
 def _run_rules(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The one exception of the package."""
+"""The exceptions of the package."""
 
 from __future__ import annotations
 
@@ -19,3 +19,7 @@ class KilnError(ValueError):
     def __init__(self, message: str, report: Report | None = None) -> None:
         super().__init__(message)
         self.report = report
+
+
+class UsageError(Exception):
+    """A command can't be carried out as it was given; the text says why on one line."""

@@ -29,7 +29,9 @@ def explanation(name: str) -> str | None:
                 f"case    kiln-v2-{rule.name}",
             ]
             return "\n".join([rule.name, "", _docstring(rule), "", *facts])
-    return None
+    from kiln_check.interop.rules import explanation as explanation_of_own
+
+    return explanation_of_own(name)
 
 
 def _docstring(rule: Rule) -> str:

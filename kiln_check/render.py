@@ -33,6 +33,9 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
     yield f"  {finding.rule}: {finding.message}"
     if finding.working:
         yield f"    {finding.working}"
+    if finding.file is not None:
+        value = f"  {finding.value}" if finding.value else ""
+        yield f"    {printable(finding.file)}, byte {finding.offset}{value}"
     if finding.data:
         shown = finding.data[:BYTES_SHOWN].hex(" ") + (" …" if len(finding.data) > BYTES_SHOWN else "")
         yield f"    0x{finding.offset:04x}  {shown}   {finding.value or finding.field}"
@@ -82,7 +85,7 @@ def as_dict(report: Report) -> dict[str, Any]:
 
 
 def _finding_dict(finding: Finding) -> dict[str, Any]:
-    return {
+    entry: dict[str, Any] = {
         "rule": finding.rule,
         "status": finding.status,
         "tensor": finding.tensor,
@@ -92,3 +95,6 @@ def _finding_dict(finding: Finding) -> dict[str, Any]:
         "length": finding.length,
         "message": finding.message,
     }
+    if finding.file is not None:
+        entry["file"] = finding.file
+    return entry

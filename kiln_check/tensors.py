@@ -65,6 +65,11 @@ class Tensor:
         return tuple(self._descriptor.shape[: self._descriptor.rank])
 
     @property
+    def offset(self) -> int:
+        """Where the payload starts, in bytes from the start of the file."""
+        return int(self._descriptor.ofs_data)
+
+    @property
     def scheme(self) -> int:
         """0 none, 1 scales, 2 scales and outer."""
         return int(self._descriptor.scheme)

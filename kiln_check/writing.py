@@ -116,6 +116,14 @@ def write(
     if not report.ok:
         first = report.findings[0]
         raise KilnError(f"not written, {first.rule}: {first.message}", report)
+    write_layout(path, layout, progress=progress)
+
+
+def write_layout(path: str | os.PathLike[str], layout: Layout, *, progress: bool = False) -> None:
+    """Write a layout that is known to be sound; see `write`.
+
+    Raises OSError.
+    """
     if not progress:
         write_atomically(path, layout.head, layout.size, layout.pieces)
         return
@@ -179,12 +187,12 @@ def lay_out(tensors: Mapping[str, NewTensor]) -> Layout:
         "len_file": size,
         "reserved2": bytes(HEADER_SIZES["reserved2"]),
     }
-    parts = [_pack(HEADER, HEADER_STRUCT, header, "the header")]
+    parts = [_pack(HEADER, HEADER_STRUCT, header, None)]
     ofs_name = 0
     for (name, tensor), raw, ofs_data in zip(tensors.items(), names, offsets, strict=True):
         fields = _fields(name, tensor, indexes)
         fields.update(ofs_name=ofs_name, len_name=len(raw), ofs_data=ofs_data)
-        parts.append(_pack(DESCRIPTOR, DESCRIPTOR_STRUCT, fields, f"tensor {quote(name)}"))
+        parts.append(_pack(DESCRIPTOR, DESCRIPTOR_STRUCT, fields, name))
         ofs_name += len(raw)
     return Layout(b"".join([*parts, pool]), size, pieces)
 
@@ -260,7 +268,8 @@ def _index_of(link: str | None, name: str, indexes: Mapping[str, int]) -> int:
     return indexes[link]
 
 
-def _pack(record: Mapping[str, Any], form: str, fields: Mapping[str, Any], owner: str) -> bytes:
+def _pack(record: Mapping[str, Any], form: str, fields: Mapping[str, Any], tensor: str | None) -> bytes:
+    """The bytes of the header, or of the descriptor of `tensor`."""
     values: list[Any] = []
     for name in record["names"]:
         value = fields[name]
@@ -268,4 +277,5 @@ def _pack(record: Mapping[str, Any], form: str, fields: Mapping[str, Any], owner
     try:
         return struct.pack(form, *values)
     except struct.error as error:
+        owner = "the header" if tensor is None else f"tensor {quote(tensor)}"
         raise KilnError(f"{owner}: a number does not fit its field: {error}") from error

@@ -37,6 +37,8 @@ class Finding(NamedTuple):
         working: the arithmetic behind it, where there is any.
         data: the field's bytes.
         value: the field's value as text.
+        file: for a checkpoint of another format, the file that `offset` and `length`
+            are in; else None.
 
     """
 
@@ -51,3 +53,4 @@ class Finding(NamedTuple):
     working: str | None
     data: bytes
     value: str
+    file: str | None = None

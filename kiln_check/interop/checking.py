@@ -1,0 +1,91 @@
+"""A checkpoint checked through the head that an import would write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from kiln_check.checking import check_source, unreadable
+from kiln_check.interop.checkpoint import read_checkpoint
+from kiln_check.interop.described import SourceTensor
+from kiln_check.interop.planning import Plan, plan
+from kiln_check.output import Span
+from kiln_check.report import OK, Report
+from kiln_check.rules.finding import Finding
+from kiln_check.source import BytesSource
+from kiln_check.writing import Layout, NewTensor, lay_out
+
+
+def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | None = None) -> Report:
+    """Check a checkpoint of another format; only headers are read.
+
+    Args:
+        path: a .safetensors or .gguf file, or an index.
+        shards: the files of a checkpoint without an index; `path` is one of them.
+        called: what the report calls it; by default its path.
+
+    Returns:
+        A Report. Interop's own findings come first, then those of the rules; each
+        says in which file and where in it the tensor is described. Tensors have the
+        indexes that they would have in the imported file.
+
+    """
+    called = path if called is None else called
+    try:
+        made = plan(read_checkpoint(path, shards))
+        return report_on(made, lay_out(made.tensors), called)
+    except OSError as error:
+        of = f"{os.fsdecode(error.filename)}: " if error.filename not in (None, path) else ""
+        return unreadable(called, OSError(error.errno, f"{of}{error.strerror or error}"))
+    except MemoryError as error:
+        return unreadable(called, error)
+
+
+def report_on(made: Plan, layout: Layout, called: str) -> Report:
+    """The report on a plan and its layout; see `check_checkpoint`."""
+    judged = check_source(BytesSource(layout.head, layout.size), called)
+    names = list(made.tensors)
+    sources = made.checkpoint.tensors()
+    findings = (*made.findings, *(_at_source(made, sources, names, one) for one in judged.findings))
+    verdict = findings[0].status if findings else OK
+    return Report(called, verdict, judged.num_tensors, findings)
+
+
+def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding) -> Finding:
+    """A rule's finding, with the place in the checkpoint where the tensor at fault is described."""
+    if found.tensor is None:
+        return found._replace(file=made.checkpoint.path)
+    name = names[found.tensor]
+    at = _tensor_at_fault(made, sources, name, found)
+    if at is None:
+        path = _carried_path(made.tensors[name])
+        return found._replace(file=path, offset=0, length=0, data=b"", value="")
+    value = f"{at.name}: {at.text()}"
+    weight = sources[name]
+    message = found.message
+    if weight.path != at.path:
+        message += f" ({os.path.basename(weight.path)} and {os.path.basename(at.path)})"
+    return found._replace(
+        file=at.path,
+        offset=at.entry_offset,
+        length=at.entry_length,
+        data=b"",
+        value=value,
+        message=message,
+    )
+
+
+def _tensor_at_fault(
+    made: Plan, sources: dict[str, SourceTensor], name: str, found: Finding
+) -> SourceTensor | None:
+    """Of a link at fault, the scale or the outer scale; else the tensor itself."""
+    tensor = made.tensors[name]
+    if found.field == "scale_index" and tensor.scale is not None:
+        return sources.get(tensor.scale)
+    if found.field == "outer_index" and tensor.outer is not None:
+        return sources.get(tensor.outer)
+    return sources.get(name)
+
+
+def _carried_path(tensor: NewTensor) -> str | None:
+    return tensor.data.path if isinstance(tensor.data, Span) else None

@@ -1,0 +1,267 @@
+"""The files of one model put together: one file, or shards with or without an index."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from kiln_check.interop.config import COMPANIONS, LONGEST_CONFIG, Config, config_of, read_config
+from kiln_check.interop.described import SourceFile, SourceTensor
+from kiln_check.interop.index import INDEX_SUFFIX, Index, Listed, read_index
+from kiln_check.interop.recognising import Beside
+from kiln_check.interop.rules import finding
+from kiln_check.interop.safetensors import read_safetensors
+from kiln_check.rules.finding import Finding
+from kiln_check.rules.view import number_of, quote
+from kiln_check.source import Source, open_source
+
+Reader = Callable[[Source, str], SourceFile]
+
+
+def _read_gguf(source: Source, path: str) -> SourceFile:
+    from kiln_check.interop.gguf import read_gguf
+
+    return read_gguf(source, path)
+
+
+READERS: dict[str, Reader] = {".safetensors": read_safetensors, ".gguf": _read_gguf}
+"""By the end of a file's name."""
+
+NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.safetensors)", re.DOTALL)
+"""The name of a shard: which one of how many."""
+
+
+UNREAD = ("header-length", "header-text", "header-entry")
+"""Findings after which a file may hold tensors that are not known."""
+
+
+class Checkpoint(NamedTuple):
+    """A model's files, from their headers.
+
+    Attributes:
+        path: the file that stands for all: the index, or the first.
+        files: those that hold tensors, in order.
+        companions: paths of other files that belong to the model: the index and configs.
+        config: what the configs say.
+        elsewhere: names of tensors in files of the model that were not read.
+        findings: what is wrong with the files and how they belong together.
+
+    """
+
+    path: str
+    files: tuple[SourceFile, ...]
+    companions: tuple[str, ...]
+    config: Config
+    elsewhere: Container[str]
+    findings: list[Finding]
+
+    def tensors(self) -> dict[str, SourceTensor]:
+        """All tensors by name; of two with one name, the first."""
+        found: dict[str, SourceTensor] = {}
+        for file in self.files:
+            for tensor in (*file.tensors, *file.lost):
+                found.setdefault(tensor.name, tensor)
+        return found
+
+
+def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: bool = False) -> Checkpoint:
+    """Read the headers of a checkpoint's files.
+
+    Args:
+        path: a .safetensors or .gguf file, or an index.
+        shards: the files of a checkpoint without an index; `path` is one of them.
+        with_companions: whether the config files beside it belong to it; those beside
+            an index always do.
+
+    Raises:
+        OSError: a file can't be read. A shard that is not there is a finding.
+        ValueError: the file's name has none of the endings.
+
+    """
+    companions, config, findings = _read_configs(os.path.dirname(path))
+    if not with_companions and not path.endswith(INDEX_SUFFIX):
+        companions = []
+    elsewhere: Container[str] = ()
+    if path.endswith(INDEX_SUFFIX):
+        index = read_index(path)
+        findings += index.findings
+        files = _read_listed(index, findings)
+        read = {os.path.basename(file.path) for file in files}
+        elsewhere = {name for name, listed in index.weight_map.items() if listed.file not in read}
+        _compare(index, files, findings)
+        companions = [path, *companions]
+    else:
+        files = [read_file(shard) for shard in shards or (path,)]
+        if shards:
+            missing = _missing_numbers(shards)
+            findings += missing
+            elsewhere = Beside() if missing else ()
+        else:
+            elsewhere = _names_elsewhere(path)
+    _find_doubles(files, findings)
+    for file in files:
+        findings += file.findings
+    return Checkpoint(path, tuple(files), tuple(companions), config, elsewhere, findings)
+
+
+def read_file(path: str) -> SourceFile:
+    """Read the header of one file.
+
+    Raises OSError when it can't be read, ValueError where its name has none of the
+    endings.
+    """
+    reader = reader_of(path)
+    try:
+        source = open_source(path)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(errno.EINVAL, str(error), path) from error
+    try:
+        return reader(source, path)
+    finally:
+        source.close()
+
+
+def reader_of(path: str) -> Reader:
+    """What reads the header of a file of this name.
+
+    Raises ValueError where the name has none of the endings.
+    """
+    for suffix, reader in READERS.items():
+        if path.endswith(suffix):
+            return reader
+    raise ValueError(f"{quote(path)} ends with none of {', '.join(READERS)}")
+
+
+def _read_configs(folder: str) -> tuple[list[str], Config, list[Finding]]:
+    """The configs in a folder: their paths, what they say, and what is wrong with them."""
+    paths: list[str] = []
+    read: dict[str, dict[str, Any]] = {}
+    findings: list[Finding] = []
+    for name in COMPANIONS:
+        path = os.path.join(folder, name)
+        if not os.path.isfile(path):
+            continue
+        paths.append(path)
+        source = open_source(path)
+        try:
+            size = source.size()
+            if size > LONGEST_CONFIG:
+                message = f"{name} has {size} bytes; {LONGEST_CONFIG} are read"
+                findings.append(finding("config-text", message, path, 0, size))
+                continue
+            read[name] = read_config(source.read(0, size))
+        except ValueError as error:
+            findings.append(finding("config-text", f"{name} is not a JSON object: {error}", path, 0, size))
+        finally:
+            source.close()
+    return paths, config_of(read), findings
+
+
+def _read_listed(index: Index, findings: list[Finding]) -> list[SourceFile]:
+    """The files that an index names; one that is not there is a finding."""
+    folder = os.path.dirname(index.path)
+    by_file: dict[str, list[Listed]] = {}
+    for listed in index.weight_map.values():
+        by_file.setdefault(listed.file, []).append(listed)
+    files = []
+    for name, mentions in sorted(by_file.items()):
+        fault = None
+        if not _is_plain(name):
+            fault = f"the index names {quote(name)}, which is no .safetensors file beside it"
+        else:
+            try:
+                files.append(read_file(os.path.join(folder, name)))
+            except FileNotFoundError:
+                count = number_of(len(mentions), "tensor")
+                fault = f"the index names {quote(name)} for {count}; there is no such file beside it"
+        if fault is not None:
+            first = mentions[0]
+            findings.append(
+                finding("shard-missing", fault, index.path, first.offset, first.length, field="weight_map")
+            )
+    return files
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is that of a .safetensors file in the same folder."""
+    has_path = any(sign in name for sign in "/\\\0") or os.path.basename(name) != name
+    return name.endswith(".safetensors") and not has_path
+
+
+def _compare(index: Index, files: Sequence[SourceFile], findings: list[Finding]) -> None:
+    """Each tensor is where the index says, and the index says it of each."""
+    holders: dict[str, list[str]] = {}
+    understood: set[str] = set()
+    for file in files:
+        base = os.path.basename(file.path)
+        if not any(one.rule in UNREAD for one in file.findings):
+            understood.add(base)
+        for tensor in (*file.tensors, *file.lost):
+            holders.setdefault(tensor.name, []).append(base)
+            if tensor.name not in index.weight_map and not index.findings:
+                message = f"tensor {quote(tensor.name)} is in {base}, but not in the index"
+                place = (tensor.entry_offset, tensor.entry_length)
+                findings.append(finding("index-unlisted", message, file.path, *place, name=tensor.name))
+    for name, listed in index.weight_map.items():
+        found = holders.get(name, [])
+        if listed.file in understood and listed.file not in found:
+            other = f", but in {found[0]}" if found else ""
+            message = f"the index says that tensor {quote(name)} is in {listed.file}; it is not{other}"
+            place = (listed.offset, listed.length)
+            findings.append(
+                finding("index-absent", message, index.path, *place, name=name, field="weight_map")
+            )
+
+
+def _missing_numbers(shards: Sequence[str]) -> list[Finding]:
+    """What is missing of shards that are numbered."""
+    found = [match for shard in shards if (match := NUMBERED.fullmatch(os.path.basename(shard)))]
+    if not found:
+        return []
+    stem, _, total, suffix = found[0].groups()
+    there = {int(match[2]) for match in found}
+    missing = [number for number in range(1, int(total) + 1) if number not in there]
+    if not missing:
+        return []
+    first = f"{stem}-{missing[0]:05d}-of-{total}{suffix}"
+    message = f"of {int(total)} shards {len(missing)} are missing, the first {quote(first)}"
+    return [finding("shard-missing", message, shards[0])]
+
+
+def _find_doubles(files: Sequence[SourceFile], findings: list[Finding]) -> None:
+    first: dict[str, SourceTensor] = {}
+    for file in files:
+        for tensor in (*file.tensors, *file.lost):
+            other = first.setdefault(tensor.name, tensor)
+            if other is not tensor:
+                message = (
+                    f"tensor {quote(tensor.name)} is in {os.path.basename(other.path)} "
+                    f"and in {os.path.basename(tensor.path)}"
+                )
+                place = (tensor.entry_offset, tensor.entry_length)
+                findings.append(finding("two-shards", message, tensor.path, *place, name=tensor.name))
+
+
+def _names_elsewhere(path: str) -> Container[str]:
+    """What may be in other files of the model, for one file that is read alone."""
+    folder, base = os.path.split(path)
+    for index in _indexes(folder):
+        weight_map = index.weight_map
+        if any(listed.file == base for listed in weight_map.values()):
+            return {tensor for tensor, listed in weight_map.items() if listed.file != base}
+    return Beside() if NUMBERED.fullmatch(base) else ()
+
+
+def _indexes(folder: str) -> Iterator[Index]:
+    """The indexes in a folder, as far as they can be read."""
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(folder or os.curdir)):
+            if name.endswith(INDEX_SUFFIX):
+                with contextlib.suppress(OSError):
+                    yield read_index(os.path.join(folder, name))

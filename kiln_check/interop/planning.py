@@ -1,0 +1,188 @@
+"""A checkpoint as the tensors of one Kiln file.
+
+The directory has the order of the bytes in the files, so that a file is given back
+by writing one payload after the other: its head, under the name
+`kiln.source/head/<file>`, then every tensor that follows up to the next head or
+companion. Bytes between payloads are tensors too, `kiln.source/gap/<file>/<offset>`.
+An index or config is one tensor, `kiln.source/file/<file>`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kiln_check.generated.kiln_v2_records import MAX_RANK
+from kiln_check.interop.checkpoint import Checkpoint
+from kiln_check.interop.described import Gap, SourceFile, SourceTensor
+from kiln_check.interop.pairs import Link, Unlinked
+from kiln_check.interop.recognising import recognise
+from kiln_check.interop.rules import ORDER, finding
+from kiln_check.output import Span
+from kiln_check.rules.finding import Finding
+from kiln_check.rules.view import quote
+from kiln_check.source import Source, open_source
+from kiln_check.writing import NewTensor
+
+PREFIX = "kiln.source/"
+HEAD = PREFIX + "head/"
+GAP = PREFIX + "gap/"
+FILE = PREFIX + "file/"
+
+LONGEST_NAME = 0xFFFF
+"""Bytes; len_name is a u2."""
+
+LONGEST_SMALL_PAYLOAD = 1 << 10
+"""Bytes; more is never read of a payload to make a plan."""
+
+
+class Plan(NamedTuple):
+    """What an import would write.
+
+    Attributes:
+        checkpoint: where it comes from.
+        tensors: by name, in the order of the directory.
+        links: the pairs that are linked.
+        unlinked: the weights that are not, with the reason.
+        findings: what interop itself finds wrong, in verdict order.
+
+    """
+
+    checkpoint: Checkpoint
+    tensors: dict[str, NewTensor]
+    links: list[Link]
+    unlinked: list[Unlinked]
+    findings: list[Finding]
+
+
+def plan(checkpoint: Checkpoint) -> Plan:
+    """Plan the import of a checkpoint; no payload is read but that of a weight_shape.
+
+    Raises OSError when one can't be read.
+    """
+    sources = checkpoint.tensors()
+    findings = list(checkpoint.findings)
+    with _Payloads() as payloads:
+        found = recognise(sources, checkpoint.config, payloads.read, checkpoint.elsewhere)
+    findings += found.findings
+    tensors: dict[str, NewTensor] = {}
+    for file in checkpoint.files:
+        _add_file(file, tensors, findings)
+    for path in checkpoint.companions:
+        _carry(tensors, findings, FILE, path, Span(path, 0, os.stat(path).st_size))
+    links = [link for link in found.links if _add_link(link, tensors)]
+    findings.sort(key=lambda one: ORDER[one.rule])
+    return Plan(checkpoint, tensors, links, found.unlinked, findings)
+
+
+def _add_file(file: SourceFile, tensors: dict[str, NewTensor], findings: list[Finding]) -> None:
+    """A file's head, its tensors and its gaps, in the order of its bytes."""
+    _carry(tensors, findings, HEAD, file.path, Span(file.path, 0, file.len_head))
+    base = os.path.basename(file.path)
+    parts: list[SourceTensor | Gap] = [*file.tensors, *file.gaps]
+    for part in sorted(parts, key=lambda part: (part.offset, part.length)):
+        if not isinstance(part, SourceTensor):
+            span = Span(file.path, part.offset, part.length)
+            tensors[f"{GAP}{_escaped(base)}/{part.offset}"] = NewTensor("u8", [part.length], span)
+        elif part.name not in tensors:
+            fault = _storing_fault(part)
+            if fault is None:
+                tensors[part.name] = _new_tensor(part)
+            else:
+                findings.append(fault)
+
+
+def _new_tensor(tensor: SourceTensor) -> NewTensor:
+    _, _, tag, block_elements, block_bytes = tensor.type
+    span = Span(tensor.path, tensor.offset, tensor.length)
+    return NewTensor(
+        tensor.type.dtype,
+        tensor.shape,
+        span,
+        foreign_tag=tag,
+        block_elements=block_elements,
+        block_bytes=block_bytes,
+    )
+
+
+def _storing_fault(tensor: SourceTensor) -> Finding | None:
+    """Why a descriptor can't hold a tensor at all, if it can't."""
+    place = (tensor.entry_offset, tensor.entry_length)
+    length = len(tensor.name.encode())
+    if len(tensor.shape) > MAX_RANK:
+        message = f"tensor {quote(tensor.name)} has rank {len(tensor.shape)}; the greatest is {MAX_RANK}"
+        return finding("source-rank", message, tensor.path, *place, name=tensor.name, field="shape")
+    if length > LONGEST_NAME:
+        message = f"the name {quote(tensor.name)} has {length} bytes; the most is {LONGEST_NAME}"
+    elif tensor.name.startswith(PREFIX):
+        message = f"tensor {quote(tensor.name)} has a name that import keeps for itself"
+    else:
+        return None
+    return finding("source-name", message, tensor.path, *place, name=tensor.name, field="name")
+
+
+def _carry(
+    tensors: dict[str, NewTensor], findings: list[Finding], prefix: str, path: str, span: Span
+) -> None:
+    """Bytes of the source that are no tensor, as a tensor under a name of import's own."""
+    base = os.path.basename(path)
+    if base != _escaped(base):
+        message = f"the file's name {quote(base)} can't be kept in a Kiln file"
+        findings.append(finding("source-name", message, path))
+    tensors[prefix + _escaped(base)] = NewTensor("u8", [span.length], span)
+
+
+def _escaped(name: str) -> str:
+    """A file's name without what no name of a tensor may have."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ascii(name)
+    has_control = any(sign < " " or "\x7f" <= sign <= "\x9f" for sign in name)
+    return ascii(name) if has_control else name
+
+
+def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
+    """Set what a link says; False where one of its tensors can't be stored."""
+    members = [link.weight, link.scale, *([link.outer] if link.outer is not None else [])]
+    if not all(name in tensors for name in members):
+        return False
+    tensors[link.weight] = tensors[link.weight]._replace(
+        dtype=link.dtype,
+        shape=link.shape,
+        scale=link.scale,
+        outer=link.outer,
+        axis=len(link.shape) - 1,
+        group_size=link.group_size,
+    )
+    tensors[link.scale] = tensors[link.scale]._replace(dtype=link.scale_dtype)
+    return True
+
+
+def unlink(made: Plan, link: Link, sources: Mapping[str, SourceTensor], reason: Unlinked) -> None:
+    """Take a link back: both tensors are again as the checkpoint, `sources`, has them."""
+    for name in (link.weight, link.scale):
+        made.tensors[name] = _new_tensor(sources[name])
+    made.unlinked.append(reason)
+
+
+class _Payloads:
+    """Reads payloads of small tensors; keeps the files open in between."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Source] = {}
+
+    def __enter__(self) -> _Payloads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for source in self._open.values():
+            source.close()
+
+    def read(self, tensor: SourceTensor) -> bytes:
+        """The payload, as far as the file holds it and no more than a small one has."""
+        source = self._open.get(tensor.path)
+        if source is None:
+            source = self._open[tensor.path] = open_source(tensor.path)
+        return source.read(tensor.offset, min(tensor.length, LONGEST_SMALL_PAYLOAD))

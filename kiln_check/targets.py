@@ -1,0 +1,110 @@
+"""What a path on the command line means: Kiln files, checkpoints of other formats, folders of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kiln_check.checking import check
+from kiln_check.errors import UsageError
+from kiln_check.report import Report
+
+if TYPE_CHECKING:
+    from kiln_check.interop.folder import Place
+
+SUFFIX = ".kiln"
+
+CHECKPOINT_SUFFIXES = (".safetensors", ".gguf", ".index.json")
+"""How the names of checkpoints end; every other file is checked as a Kiln file."""
+
+
+def check_targets(paths: Sequence[str]) -> Iterator[Report]:
+    """Check all that the paths mean, in their order.
+
+    Raises UsageError for a path that means nothing.
+    """
+    for path in paths:
+        if path == "-":
+            if sys.stdin is None:
+                raise UsageError("standard input is closed")
+            yield check(sys.stdin.buffer, path="-")
+        else:
+            yield from _check_path(path)
+
+
+def _check_path(path: str) -> Iterator[Report]:
+    if os.path.isdir(path):
+        yield from _check_folder(path)
+    elif any(sign in path for sign in "*?[") and not os.path.lexists(path):
+        from glob import glob
+
+        matches = sorted(glob(path, recursive=True))
+        if not matches:
+            raise UsageError(f"{path}: no file matches")
+        for match in matches:
+            yield from _check_path(match)
+    elif path.endswith(CHECKPOINT_SUFFIXES):
+        from kiln_check.interop.checking import check_checkpoint
+
+        yield check_checkpoint(path)
+    else:
+        yield check(path)
+
+
+def _check_folder(folder: str) -> Iterator[Report]:
+    """Check what lies below a folder, folder by folder: Kiln files, then checkpoints, by name.
+
+    Raises UsageError where there is nothing, or a folder can't be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise UsageError(f"{error.filename}: {error.strerror}")
+
+    found = False
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders.sort()
+        files.sort()
+        for file in files:
+            if file.endswith(SUFFIX):
+                found = True
+                yield check(os.path.join(parent, file))
+        if any(file.endswith(CHECKPOINT_SUFFIXES) for file in files):
+            for report in _check_checkpoints(parent, files):
+                found = True
+                yield report
+    if not found:
+        raise UsageError(f"{folder}: no *{SUFFIX} file and no checkpoint in this folder")
+
+
+def _check_checkpoints(folder: str, names: Sequence[str]) -> Iterator[Report]:
+    from kiln_check.interop.checking import check_checkpoint
+    from kiln_check.interop.folder import checkpoints_in
+
+    for place in checkpoints_in(folder, names):
+        yield check_checkpoint(place.path, place.shards)
+
+
+def checkpoint_at(path: str) -> Place:
+    """The one checkpoint that a path means: a file, an index, or a folder with one checkpoint.
+
+    Raises UsageError where it means none or several.
+    """
+    from kiln_check.interop.folder import Place, checkpoints_in
+
+    if not os.path.isdir(path):
+        if not path.endswith(CHECKPOINT_SUFFIXES):
+            raise UsageError(f"{path}: its name ends with none of {', '.join(CHECKPOINT_SUFFIXES)}")
+        return Place(path)
+    try:
+        places = checkpoints_in(path, sorted(os.listdir(path)))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    if not places:
+        raise UsageError(f"{path}: no checkpoint in this folder")
+    if len(places) > 1:
+        names = ", ".join(os.path.basename(place.path) for place in places[:5])
+        more = ", …" if len(places) > 5 else ""
+        raise UsageError(f"{path}: {len(places)} checkpoints in this folder; give one of {names}{more}")
+    return places[0]

@@ -1,0 +1,244 @@
+"""Any bytes get a verdict, and no claim is believed that the file can't back."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from safetensors import safe_open
+
+from kiln_check import KilnError
+from kiln_check.interop.checking import check_checkpoint
+from kiln_check.interop.importing import import_checkpoint
+from kiln_check.interop.rules import MOST_FINDINGS
+from kiln_check.interop.safetensors import LONGEST_HEADER, TYPES
+from kiln_check.report import UNREADABLE
+from tests.interop.building import CHECKPOINTS, Made, safetensors_bytes, with_header
+from tests.interop.models import MODELS, write_gguf
+
+PATHS = ("model.safetensors", "model.gguf", "model.safetensors.index.json")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hostile")
+
+
+def judged(path: Path) -> str:
+    """The verdict; import agrees that there is one."""
+    report = check_checkpoint(str(path))
+    assert (report.verdict == "OK") == (report.findings == ())
+    assert report.verdict != UNREADABLE
+    output = path.with_name("out.kiln")
+    refusal = None
+    try:
+        import_checkpoint(str(path), output, allow_unlinked=True)
+    except KilnError as error:
+        refusal = error.report
+    assert output.exists() == (refusal is None)
+    output.unlink(missing_ok=True)
+    return report.verdict
+
+
+@given(st.sampled_from(PATHS), st.binary(max_size=200))
+@example("model.safetensors", b"\2" + bytes(7) + b"{}")
+@example("model.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+def test_any_bytes_get_a_verdict(folder: Path, name: str, raw: bytes) -> None:
+    (folder / name).write_bytes(raw)
+    judged(folder / name)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([0, 1, 3, 4, 8, 2**63, 2**64 - 1, 2**64])
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from([*TYPES, "dtype", "shape", "data_offsets", "weight_map", "model.safetensors"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(max_size=4) | st.sampled_from(["dtype", "shape", "data_offsets", "weight_map"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+SIZES = st.integers(0, 40) | st.sampled_from([2**31, 2**32, 2**63, 2**64 - 1])
+
+ENTRIES = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from([*TYPES, "?"]),
+        "shape": st.lists(SIZES, max_size=10),
+        "data_offsets": st.lists(SIZES, min_size=2, max_size=2),
+    }
+)
+
+NAMES = st.text(max_size=5) | st.builds(
+    str.__add__,
+    st.sampled_from("ab"),
+    st.sampled_from(
+        [
+            ".weight",
+            ".weight_packed",
+            ".weight_scale",
+            ".weight_scale_2",
+            ".weight_global_scale",
+            ".weight_shape",
+            ".weight_zero_point",
+            ".weight_scale_inv",
+            ".scale",
+            ".scales",
+            ".biases",
+            ".blocks",
+            ".qweight",
+            "_blocks",
+            "_scales",
+            "_weight_scale",
+        ]
+    ),
+)
+
+
+@given(st.dictionaries(NAMES, ENTRIES | JSON, max_size=6), st.binary(max_size=60))
+def test_any_header_of_safetensors_gets_a_verdict(folder: Path, header: dict[str, Any], body: bytes) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(with_header(json.dumps(header).encode("utf-8", "surrogatepass"), body))
+    if judged(path) == "OK":
+        with safe_open(path, framework="numpy") as file:
+            assert sorted(file.keys()) == sorted(name for name in header if name != "__metadata__")
+
+
+@given(
+    st.dictionaries(
+        NAMES,
+        st.builds(
+            Made,
+            st.sampled_from(sorted(TYPES)),
+            st.lists(st.integers(0, 9), max_size=9).map(tuple),
+        ).filter(lambda made: TYPES[made.dtype].bits % 8 == 0),
+        max_size=8,
+    )
+)
+def test_any_tensors_under_the_names_of_conventions_get_a_verdict(
+    folder: Path, tensors: dict[str, Made]
+) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(safetensors_bytes(tensors))
+    judged(path)
+
+
+@given(JSON)
+def test_any_index_and_any_config_get_a_verdict(folder: Path, content: Any) -> None:
+    config = folder / "config.json"
+    (folder / "model.safetensors").write_bytes(safetensors_bytes({"a.weight": Made("F8_E4M3", (3, 4))}))
+    try:
+        for key in ("quantization_config", "quantization", "text_config"):
+            config.write_text(json.dumps({key: content}))
+            judged(folder / "model.safetensors")
+        index = folder / "model.safetensors.index.json"
+        for whole in (content, {"weight_map": content}, {"weight_map": {"a.weight": content}}):
+            index.write_text(json.dumps(whole))
+            judged(index)
+    finally:
+        config.unlink()
+        index.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Sound files to damage, by the end of their name."""
+    folder = tmp_path_factory.mktemp("sound")
+    write_gguf(folder / "model.gguf")
+    real = CHECKPOINTS / "ct-nvfp4-sharded" / "model-00002-of-00002.safetensors"
+    return {"model.gguf": (folder / "model.gguf").read_bytes(), "model.safetensors": real.read_bytes()}
+
+
+@given(st.data())
+def test_a_damaged_file_gets_a_verdict(folder: Path, sound: dict[str, bytes], data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(sound)))
+    raw = bytearray(sound[name])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, min(len(raw), 2000) - 1))
+        raw[at] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del raw[data.draw(st.integers(0, len(raw))) :]
+    (folder / name).write_bytes(raw)
+    judged(folder / name)
+
+
+def peak_of(path: Path) -> int:
+    tracemalloc.start()
+    try:
+        check_checkpoint(str(path))
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+CLAIMS = {
+    "the longest header": ("model.safetensors", LONGEST_HEADER.to_bytes(8, "little") + b"{}"),
+    "a header of 2^64 bytes": ("model.safetensors", b"\xff" * 8 + b"{}"),
+    "a tensor of 2^64 bytes": (
+        "model.safetensors",
+        with_header(
+            b'{"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,18446744073709551615]}}'
+        ),
+    ),
+    "2^64 tensors": ("model.gguf", b"GGUF" + struct.pack("<IQQ", 3, 2**64 - 1, 0)),
+    "2^64 keys": ("model.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, 2**64 - 1)),
+    "a key of 2^40 bytes": ("model.gguf", b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**40)),
+    "an array of 2^60 numbers": (
+        "model.gguf",
+        b"GGUF" + struct.pack("<IQQQsIIQ", 3, 0, 1, 1, b"a", 9, 12, 2**60) + bytes(64),
+    ),
+    "2^32 dimensions": (
+        "model.gguf",
+        b"GGUF" + struct.pack("<IQQQsI", 3, 1, 0, 1, b"a", 2**32 - 1) + bytes(64),
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claim_allocates_nothing(claim: str, tmp_path: Path) -> None:
+    name, raw = CLAIMS[claim]
+    (tmp_path / name).write_bytes(raw)
+    peak_of(tmp_path / name)  # modules are loaded the first time
+    assert peak_of(tmp_path / name) < 1 << 20
+    assert check_checkpoint(str(tmp_path / name)).verdict not in ("OK", UNREADABLE)
+
+
+def test_a_header_of_faults_ends(tmp_path: Path) -> None:
+    header = "{" + ",".join(['"":{}'] * 200_000) + "}"
+    (tmp_path / "model.safetensors").write_bytes(with_header(header.encode()))
+    report = check_checkpoint(str(tmp_path / "model.safetensors"))
+    assert len(report.findings) == MOST_FINDINGS + 1
+    assert report.findings[0].rule == "header-text"
+
+
+def test_a_sparse_file_is_checked_by_its_header_alone(tmp_path: Path) -> None:
+    size = 1 << 40
+    header = json.dumps({"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    with open(tmp_path / "model.safetensors", "wb") as file:
+        file.write(with_header(header))
+        file.truncate(file.tell() + size)
+    assert check_checkpoint(str(tmp_path / "model.safetensors")).findings == ()
+    assert peak_of(tmp_path / "model.safetensors") < 1 << 20
+
+
+def test_no_payload_is_looked_at(tmp_path: Path) -> None:
+    path = MODELS["compressed-by-shape"].write(tmp_path) / "model.safetensors"
+    raw = path.read_bytes()
+    len_head = 8 + int.from_bytes(raw[:8], "little")
+    report = check_checkpoint(str(path))
+    path.write_bytes(raw[:len_head] + bytes(len(raw) - len_head))
+    assert check_checkpoint(str(path)) == report
