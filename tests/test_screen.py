@@ -254,6 +254,8 @@ def pools(draw: Draw) -> tuple[bytes, list[tuple[int, int]]]:
 
 
 @given(pools(), st.integers(1, 4))
+@example(("aé".encode(), [(0, 3), (0, 2)]), 4)
+@example(("aé".encode(), [(0, 3), (2, 1)]), 4)
 @example((b"n" * 130, [(0, 64), (64, 64), (0, 65), (0, 128), (0, 130)]), 4)
 def test_names_are_cleared_only_if_they_are_text_and_unique(
     pool_and_ranges: tuple[bytes, list[tuple[int, int]]], rows: int
