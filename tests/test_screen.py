@@ -270,6 +270,7 @@ def test_names_are_cleared_only_if_they_are_text_and_unique(
 
 
 @given(st.lists(st.text("ab名😀/", min_size=1, max_size=140), unique=True, min_size=1), st.integers(1, 40))
+@example(["a" * 64 + "b", "a" * 64 + "/", "a" * 64 + "b" * 64, "b" * 64 + "a" * 64], 4)
 def test_names_that_are_text_and_unique_are_cleared(names: list[str], rows: int) -> None:
     directory = directory_of(bytes(File(*(Tensor(name, "u8") for name in names))))
     assert screen_columns.unproven(directory, rows) == []
