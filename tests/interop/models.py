@@ -216,6 +216,26 @@ MODELS: dict[str, Model] = {
             "tensor.weight": "one scale for a matrix",
         },
     ),
+    "blocks-by-config": Model(
+        {
+            "a.weight": Made("F8_E4M3", (128, 128)),
+            "a.weight_scale": Made("F32", (2, 2)),
+            "b.weight": Made("F8_E4M3", (1, 128)),
+            "b.weight_scale": Made("F8_E8M0", (1, 2)),
+        },
+        reasons=dict.fromkeys(("a.weight", "b.weight"), "a scale for each block of rows and columns"),
+        config=_compressed(
+            "float-quantized", num_bits=8, type="float", strategy="block", block_structure=[64, 64]
+        ),
+    ),
+    "two-scales-for-one": Model(
+        {
+            "a.weight": Made("U8", (6, 32)),
+            "a.scale": Made("F8_E8M0", (6, 2)),
+            "a.weight_scale": Made("U8", (6, 2)),
+        },
+        {"a.weight": Linked(1, 1, 32, "e2m1", (6, 64), "e8m0")},
+    ),
     "int4-by-shape": Model(_packed_words(), {"a.weight_packed": Linked(1, 1, 32, "u4", (4, 128), "bf16")}),
     "int8-words": Model(
         _packed_words(

@@ -17,6 +17,7 @@ from kiln_check.interop.checking import check_checkpoint
 from kiln_check.interop.config import LONGEST_CONFIG
 from kiln_check.interop.gguf import LONGEST_HEADER
 from kiln_check.interop.rules import OWN_RULES
+from kiln_check.interop.safetensors import LONGEST_HEADER as LONGEST_JSON
 from kiln_check.report import Report
 from tests.interop.building import (
     CHECKPOINTS,
@@ -71,6 +72,7 @@ def sharded(change: Callable[[Path], object]) -> Callable[[Path], Path]:
 
     def build(target: Path) -> Path:
         copy = copy_of("ct-nvfp4-sharded", target)
+        (target / "model.safetensors").write_bytes(safetensors_bytes({"x": Made("U8", (1,))}))
         change(copy)
         return copy
 
@@ -213,6 +215,10 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "an index that names a file elsewhere": (
         "shard-missing",
         index(lambda content: content["weight_map"].update(x="../x.safetensors")),
+    ),
+    "an index that names a file in another folder": (
+        "shard-missing",
+        index(lambda content: content["weight_map"].update(x=os.path.join("..", "model.safetensors"))),
     ),
     "an index that names a file of no checkpoint": (
         "shard-missing",
@@ -531,6 +537,24 @@ def test_a_checkpoint_of_each_convention_is_ok(name: str, tmp_path: Path) -> Non
 def test_a_gguf_file_is_ok(tmp_path: Path) -> None:
     write_gguf(tmp_path / "model.gguf")
     assert check_checkpoint(str(tmp_path / "model.gguf")).findings == ()
+
+
+def test_a_shard_alone_must_have_what_no_other_has(tmp_path: Path) -> None:
+    copy = copy_of("ct-nvfp4-sharded", tmp_path)
+    content = json.loads((copy / INDEX).read_text())
+    del content["weight_map"][f"{DOWN}.weight_scale"]
+    (copy / INDEX).write_text(json.dumps(content))
+    (found,) = check_checkpoint(str(copy / FIRST)).findings
+    assert (found.rule, found.name) == ("scale-missing", f"{DOWN}.weight_packed")
+
+
+def test_a_header_longer_than_the_format_allows_is_not_read(tmp_path: Path) -> None:
+    with open(tmp_path / "model.safetensors", "wb") as file:
+        file.write((LONGEST_JSON + 1).to_bytes(8, "little") + b"{}")
+        file.truncate(2 * LONGEST_JSON)
+    (found,) = check_checkpoint(str(tmp_path / "model.safetensors")).findings
+    assert (found.rule, found.offset, found.length) == ("header-length", 0, 8)
+    assert found.message == f"the header claims {LONGEST_JSON + 1} bytes; the format allows {LONGEST_JSON}"
 
 
 def test_a_very_long_gguf_header_is_not_read(tmp_path: Path) -> None:
