@@ -1,29 +1,27 @@
 """Header, descriptors and names of a file, parsed on demand by the generated parser.
 
-The one place where errors of the Kaitai runtime are met. Nothing here judges.
+Where the parts of the file lie is read through the header's generated record, which
+is made from the same .ksy: the parser itself is loaded only for what a rule has to
+look at. Nothing here judges.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from io import BytesIO
-from typing import TYPE_CHECKING
+import struct
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kaitaistruct import EndOfStreamError, KaitaiStream, ValidationNotEqualError
-
-from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
-from kiln_check.generated.kiln_v2_records import DESCRIPTOR, HEADER, MAGIC
+from kiln_check.generated.kiln_v2_records import DESCRIPTOR, HEADER, HEADER_STRUCT, MAGIC, VERSION
 from kiln_check.source import Source
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
-    # The generated classes are untyped.
-    Header = Any
-    Descriptor = Any
-else:
-    Header = KilnV2.Header
-    Descriptor = KilnV2.Descriptor
+Header: TypeAlias = Any
+"""The generated parser's KilnV2.Header, which is untyped."""
+
+Descriptor: TypeAlias = Any
+"""The generated parser's KilnV2.Descriptor, which is untyped."""
 
 LEN_HEADER: int = HEADER["itemsize"]
 LEN_DESCRIPTOR: int = DESCRIPTOR["itemsize"]
@@ -37,19 +35,61 @@ LONGEST_NAME = 0xFFFF
 DESCRIPTORS_KEPT = 1 << 12
 
 
+class Part:
+    """A part of the file, read piece by piece, or whole and then kept.
+
+    `first` is the beginning of the file, as far as it was read.
+    """
+
+    def __init__(self, source: Source, first: bytes, start: int, end: int) -> None:
+        self._source = source
+        self._start = start
+        self._length = end - start
+        if end <= len(first):
+            self.all = first[start:end]
+
+    def __len__(self) -> int:
+        return self._length
+
+    @cached_property
+    def all(self) -> bytes:
+        """All bytes of the part.
+
+        Raises OSError.
+        """
+        return self.read(0, self._length)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` to `end`, counted from the start of the part; keep none.
+
+        Raises OSError.
+        """
+        if "all" in self.__dict__:
+            return self.all[start:end]
+        piece = self._source.read(self._start + start, end - start)
+        if len(piece) != end - start:
+            raise OSError("the file became shorter while it was read")
+        return piece
+
+
 class Directory:
     """What stands before the payloads of one file.
 
-    Reads the header, then the directory and the names (layout page, "File"), and
-    never a payload. Nothing is allocated for a claim that the file can't back.
+    Reads the header, then on demand the directory and the names (layout page,
+    "File"), and never a payload. Nothing is allocated for a claim that the file
+    can't back.
 
     Attributes:
         size: size of the whole file in bytes.
         magic: the first 8 bytes, or all that there are.
         version: the header's version; None where the magic is wrong or the header
             is cut short.
-        header: the parsed header; None unless magic and version are right.
+        fields: the header's fields by name; None unless magic and version are right.
+        end_of_names: where payloads may begin, in bytes from the start of the file.
         whole: whether the directory and the names are all there.
+        descriptors: the directory's own bytes; None unless it is whole.
+        names: the name pool; None unless the directory is whole, and where the pool
+            is larger than all names together can be.
 
     Raises OSError when the source can't be read.
 
@@ -59,47 +99,47 @@ class Directory:
         first = source.read(0, FIRST_READ)
         self._source = source
         self._header = first[:LEN_HEADER]
-        self._directory = b""
-        self._names: bytes | None = None
         self.magic = first[: len(MAGIC)]
-        self.header, self.version = _parse_header(self._header)
-        self.whole = self.header is not None and source.has(self.end_of_names)
+        self.fields, self.version = _header_fields(self._header)
+        self.end_of_names = self._ofs_names = 0
+        if self.fields is not None:
+            self._ofs_names = LEN_HEADER + LEN_DESCRIPTOR * self.fields["num_tensors"]
+            self.end_of_names = self._ofs_names + self.fields["len_names"]
+        self.whole = self.fields is not None and source.has(self.end_of_names)
+        self.descriptors: Part | None = None
+        self.names: Part | None = None
         if self.whole:
-            self._read_rest(first)
+            self.descriptors = Part(source, first, LEN_HEADER, self._ofs_names)
+            if self.fields["len_names"] <= LONGEST_NAME * self.fields["num_tensors"]:
+                self.names = Part(source, first, self._ofs_names, self.end_of_names)
         self.size = source.size()
-        self.descriptor = lru_cache(DESCRIPTORS_KEPT)(self._parse_descriptor)
+
+    @cached_property
+    def header(self) -> Header:
+        """The parsed header; None unless magic and version are right."""
+        return None if self.fields is None else _parser("Header")(self._header)
 
     @property
     def num_tensors(self) -> int | None:
         """The header's count of tensors; None where there is no header."""
-        return None if self.header is None else self.header.num_tensors
-
-    @property
-    def end_of_names(self) -> int:
-        """Where payloads may begin, in bytes from the start of the file; exact."""
-        return int(self.header.ofs_names + self.header.len_names)
-
-    @property
-    def directory_bytes(self) -> bytes:
-        """The directory's own bytes; empty unless it is whole."""
-        return self._directory
+        return None if self.fields is None else self.fields["num_tensors"]
 
     def head_bytes(self, offset: int, length: int) -> bytes:
         """Return bytes of the header, or of a whole directory, by their offset in the file."""
         if offset < LEN_HEADER:
             return self._header[offset : offset + length]
-        return self._directory[offset - LEN_HEADER : offset - LEN_HEADER + length]
+        assert self.descriptors is not None
+        return self.descriptors.all[offset - LEN_HEADER : offset - LEN_HEADER + length]
 
-    def _read_rest(self, first: bytes) -> None:
-        header = self.header
-        self._directory = _range(first, self._source, LEN_HEADER, header.ofs_names)
-        if header.len_names <= LONGEST_NAME * header.num_tensors:
-            self._names = _range(first, self._source, header.ofs_names, self.end_of_names)
-        self._stream = KaitaiStream(BytesIO(self._directory))
+    @cached_property
+    def descriptor(self) -> Callable[[int], Descriptor]:
+        """The descriptor of a tensor, by its index; those asked for last are kept."""
+        return lru_cache(DESCRIPTORS_KEPT)(self._parse_descriptor)
 
     def _parse_descriptor(self, index: int) -> Descriptor:
-        self._stream.seek(index * LEN_DESCRIPTOR)
-        return Descriptor(self._stream)
+        assert self.descriptors is not None
+        start = index * LEN_DESCRIPTOR
+        return _parser("Descriptor")(self.descriptors.all[start : start + LEN_DESCRIPTOR])
 
     def name_raw(self, index: int) -> bytes | None:
         """Return the bytes of a tensor's name, None where they pass the name pool.
@@ -108,11 +148,11 @@ class Directory:
         """
         descriptor = self.descriptor(index)
         start, end = descriptor.ofs_name, descriptor.ofs_name + descriptor.len_name
-        if end > self.header.len_names:
+        if end > self.fields["len_names"]:
             return None
-        if self._names is not None:
-            return self._names[start:end]
-        return self._source.read(self.header.ofs_names + start, end - start)
+        if self.names is not None:
+            return self.names.all[start:end]
+        return self._source.read(self._ofs_names + start, end - start)
 
     def name(self, index: int) -> str | None:
         """Return a tensor's name, None where it passes the name pool or is not UTF-8.
@@ -126,20 +166,24 @@ class Directory:
             return None
 
 
-def _parse_header(data: bytes) -> tuple[Header, int | None]:
-    """Return the header and its version, each None where the parser did not reach it."""
-    try:
-        header = Header(KaitaiStream(BytesIO(data)))
-    except ValidationNotEqualError as error:
-        is_version = isinstance(error.actual, int)
-        return None, error.actual if is_version and len(data) == LEN_HEADER else None
-    except EndOfStreamError:
+def _header_fields(data: bytes) -> tuple[Any, int | None]:
+    """Return the header's fields and its version, each None where the parser would not reach it."""
+    if len(data) < LEN_HEADER:
         return None, None
-    return header, header.version
+    fields = dict(zip(HEADER["names"], struct.unpack(HEADER_STRUCT, data), strict=True))
+    if fields["magic"] != MAGIC:
+        return None, None
+    return fields if fields["version"] == VERSION else None, fields["version"]
 
 
-def _range(first: bytes, source: Source, start: int, end: int) -> bytes:
-    part = first[start:end] if end <= len(first) else source.read(start, end - start)
-    if len(part) != end - start:
-        raise OSError("the file became shorter while it was read")
-    return part
+@cache
+def _parser(record: str) -> Callable[[bytes], Any]:
+    """The generated parser of one record, for bytes that are all there."""
+    from io import BytesIO
+
+    from kaitaistruct import KaitaiStream
+
+    from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
+
+    parse = getattr(KilnV2, record)
+    return lambda data: parse(KaitaiStream(BytesIO(data)))

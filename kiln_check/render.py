@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kiln_check.report import UNREADABLE, Report
-from kiln_check.rules.finding import Finding
+
+if TYPE_CHECKING:
+    from kiln_check.rules.finding import Finding
 
 FINDINGS_SHOWN = 20
 """Findings of one rule that the text shows of one file; JSON has them all."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kiln_check.rules.finding import Finding
+if TYPE_CHECKING:
+    from kiln_check.rules.finding import Finding
 
 OK = "OK"
 UNREADABLE = "UNREADABLE"

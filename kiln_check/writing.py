@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kiln_check.arrays import KILN_NAMES, PACKED_BITS
 from kiln_check.checking import check_source
+from kiln_check.codes import ALIGNMENT, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.errors import KilnError
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR,
@@ -25,8 +26,7 @@ from kiln_check.generated.kiln_v2_records import (
     VERSION,
 )
 from kiln_check.output import Piece, Span, write_atomically
-from kiln_check.rules.container import ALIGNMENT
-from kiln_check.rules.view import NONE, SCALES, SCALES_AND_OUTER, quote
+from kiln_check.rules.view import quote
 from kiln_check.source import Buffer, BytesSource
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kaitaistruct import KaitaiStream
+from kaitaistruct import EndOfStreamError, KaitaiStream, ValidationNotEqualError
 
-from kiln_check.directory import Descriptor, Directory, Header
+from kiln_check.directory import Directory
 from kiln_check.generated import kiln_v2_records as records
+from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
 from kiln_check.source import BytesSource
 
 START = records.MAGIC + struct.pack("<H", records.VERSION)
@@ -32,7 +33,7 @@ def as_python(row: Any, names: list[str]) -> dict[str, Any]:
 @given(st.binary(min_size=records.DESCRIPTOR["itemsize"], max_size=records.DESCRIPTOR["itemsize"]))
 def test_parser_dtype_and_struct_read_a_descriptor_alike(raw: bytes) -> None:
     names = records.DESCRIPTOR["names"]
-    parsed = fields_of(Descriptor(KaitaiStream(BytesIO(raw))), names)
+    parsed = fields_of(KilnV2.Descriptor(KaitaiStream(BytesIO(raw))), names)
     (row,) = np.frombuffer(raw, np.dtype(records.DESCRIPTOR))
     assert as_python(row, names) == parsed
     *single, last = names
@@ -47,10 +48,33 @@ def test_parser_dtype_and_struct_read_a_descriptor_alike(raw: bytes) -> None:
 )
 def test_parser_dtype_and_struct_read_a_header_alike(rest: bytes) -> None:
     names = records.HEADER["names"]
-    parsed = fields_of(Header(KaitaiStream(BytesIO(START + rest))), names)
+    parsed = fields_of(KilnV2.Header(KaitaiStream(BytesIO(START + rest))), names)
     (row,) = np.frombuffer(START + rest, np.dtype(records.HEADER))
     assert as_python(row, names) == parsed
     assert dict(zip(names, struct.unpack(records.HEADER_STRUCT, START + rest), strict=True)) == parsed
+
+
+HEADS = st.binary(max_size=80) | st.builds(
+    lambda magic, version, rest: magic + version + rest,
+    st.just(records.MAGIC),
+    st.just(START[len(records.MAGIC) :]) | st.binary(max_size=2),
+    st.binary(max_size=60),
+)
+
+
+@given(HEADS)
+def test_the_directory_and_the_parser_read_a_header_alike(raw: bytes) -> None:
+    directory = Directory(BytesSource(raw))
+    try:
+        parsed = KilnV2.Header(KaitaiStream(BytesIO(raw)))
+    except (EndOfStreamError, ValidationNotEqualError):
+        assert directory.fields is None
+        assert directory.header is None
+        return
+    assert directory.version == parsed.version
+    assert directory.fields == fields_of(parsed, records.HEADER["names"])
+    assert directory.fields == fields_of(directory.header, records.HEADER["names"])
+    assert directory.end_of_names == parsed.ofs_names + parsed.len_names
 
 
 def test_the_offsets_are_those_of_the_layout_page(root: Any) -> None:

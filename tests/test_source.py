@@ -127,7 +127,7 @@ def test_a_file_that_becomes_shorter_meanwhile_is_unreadable(tmp_path: Path) -> 
     source = PathSource(path)
     os.truncate(path, 4096)
     with pytest.raises(OSError, match="shorter"):
-        Directory(source)
+        check_source(source, "x")
     source.close()
 
 

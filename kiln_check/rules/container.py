@@ -8,6 +8,7 @@ its docstring.
 
 from __future__ import annotations
 
+from kiln_check.codes import ALIGNMENT
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR_SIZES,
     DTYPES,
@@ -18,9 +19,6 @@ from kiln_check.generated.kiln_v2_records import (
 )
 from kiln_check.rules.finding import Fault
 from kiln_check.rules.view import View, element_count, number_of, quote
-
-ALIGNMENT = 64
-"""Bytes; where payloads may start (layout page, "Rules", data-align)."""
 
 FOREIGN_FIELDS = ("block_elements", "block_bytes", "foreign_tag")
 

@@ -9,17 +9,10 @@ its docstring.
 
 from __future__ import annotations
 
+from kiln_check.codes import NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.generated.kiln_v2_records import DTYPES, NO_AXIS, NO_INDEX, SCHEMES
 from kiln_check.rules.finding import Fault
-from kiln_check.rules.view import (
-    NONE,
-    SCALES,
-    SCALES_AND_OUTER,
-    View,
-    element_count,
-    number_of,
-    type_text,
-)
+from kiln_check.rules.view import View, element_count, number_of, type_text
 
 QUANTIZED = (SCALES, SCALES_AND_OUTER)
 

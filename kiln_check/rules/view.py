@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 
+from kiln_check.codes import SCALES, SCALES_AND_OUTER
 from kiln_check.directory import Descriptor, Directory, Header
-from kiln_check.generated.kiln_v2_records import DTYPES, MAX_RANK, SCHEMES
-
-NONE, SCALES, SCALES_AND_OUTER = (
-    next(code for code, scheme in SCHEMES.items() if scheme == name)
-    for name in ("none", "scales", "scales_and_outer")
-)
+from kiln_check.generated.kiln_v2_records import DTYPES, MAX_RANK
 
 LONGEST_QUOTE = 80
 """Characters of a name that a message shows."""

@@ -1,0 +1,58 @@
+"""Proves most of a directory sound, so that the rules need not look at it.
+
+The screen only clears. A tensor that it can't prove sound by all rules for tensors is
+a suspect, which says nothing about it: the rules judge it. Tensors that share a name,
+or bytes of payload that are not one and the same range, are suspects both.
+
+There are two screens: one in plain Python for small directories, one in NumPy for
+large ones. Both read the fields through the generated record of the .ksy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from kiln_check.directory import Directory
+
+COLUMNS_FROM = 100
+"""Tensors of a directory from which NumPy is faster once it is loaded (docs/performance.md)."""
+
+LOAD_NUMPY_FROM = 20_000
+"""Tensors, of all such directories so far, from which loading NumPy pays (docs/performance.md)."""
+
+_without_numpy = 0
+
+
+def header_is_proven(directory: Directory) -> bool:
+    """Whether every rule for the file as a whole holds."""
+    fields = directory.fields
+    return (
+        directory.whole
+        and fields["len_file"] == directory.size
+        and not fields["reserved1"]
+        and not any(fields["reserved2"])
+    )
+
+
+def suspects(directory: Directory) -> Sequence[int]:
+    """The tensors of a directory that are not proved sound; ascending. None where it is not whole."""
+    if not directory.whole:
+        return ()
+    if _columns_pay(directory.fields["num_tensors"]):
+        from kiln_check import screen_columns
+
+        return screen_columns.unproven(directory)
+    from kiln_check import screen_records
+
+    return screen_records.unproven(directory)
+
+
+def _columns_pay(num_tensors: int) -> bool:
+    global _without_numpy
+    if num_tensors < COLUMNS_FROM:
+        return False
+    if "numpy" in sys.modules:
+        return True
+    _without_numpy += num_tensors
+    return _without_numpy >= LOAD_NUMPY_FROM
