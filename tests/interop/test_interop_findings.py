@@ -289,6 +289,18 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
         "scale-missing",
         changed("ct-fp8-channel", "model.safetensors", lambda tensors: tensors.pop(f"{Q}.weight_scale")),
     ),
+    "a scale of ModelOpt that is missing": (
+        "scale-missing",
+        MODELS["modelopt-nvfp4"]._replace(tensors={"a.weight": Made("U8", (6, 32))}).write,
+    ),
+    "a scale of MLX that is missing": (
+        "scale-missing",
+        MODELS["mlx-by-config"]._replace(tensors={"a.weight": Made("U32", (6, 8))}).write,
+    ),
+    "a scale of gpt-oss that is missing": (
+        "scale-missing",
+        MODELS["gpt-oss"]._replace(tensors={"a_blocks": Made("U8", (6, 8, 16))}).write,
+    ),
     "a scale that nothing uses": (
         "scale-unused",
         changed(
@@ -494,6 +506,15 @@ def test_a_wrong_count_across_shards_names_both_files(
     raw = (copy / SECOND).read_bytes()
     assert raw[finding["offset"] :][: finding["length"]].startswith(f'"{scale}":'.encode())
     assert raw[finding["offset"] :][: finding["length"]].endswith(b"}")
+
+
+def test_an_outer_scale_without_an_element_is_told_where_it_is_described(tmp_path: Path) -> None:
+    copy = copy_of("ct-nvfp4", tmp_path)
+    outer = f"{Q}.weight_global_scale"
+    edit(copy / "model.safetensors", lambda tensors: tensors.update({outer: Made("F32", (0,))}))
+    (found,) = check(copy).findings
+    assert (found.rule, found.name) == ("outer-count", f"{Q}.weight_packed")
+    assert (copy / "model.safetensors").read_bytes()[found.offset :].startswith(f'"{outer}":'.encode())
 
 
 def test_a_name_that_the_rules_reject_is_a_finding_at_its_entry(tmp_path: Path) -> None:
