@@ -119,7 +119,7 @@ def test_what_cannot_be_done_is_one_line_and_status_2(arguments: list[str], tmp_
 
 def test_an_empty_folder_is_not_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"kiln: {tmp_path}: no *.kiln file in this folder\n"
+    assert capsys.readouterr().err == f"kiln: {tmp_path}: no *.kiln file and no checkpoint in this folder\n"
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:

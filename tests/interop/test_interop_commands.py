@@ -164,8 +164,9 @@ def test_a_plain_check_loads_nothing_of_interop(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_file_s_name_that_kiln_can_not_keep_is_a_finding(tmp_path: Path) -> None:
-    path = tmp_path / "a\nb.safetensors"
+@pytest.mark.parametrize("name", ["a\nb", "\udcff"])
+def test_a_file_s_name_that_kiln_can_not_keep_is_a_finding(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.safetensors"
     path.write_bytes((CHECKPOINTS / "ct-mxfp4" / "model.safetensors").read_bytes())
     assert main(["check", str(path)]) == 1
     assert main(["import", str(path), "-o", str(tmp_path / "out.kiln")]) == 1

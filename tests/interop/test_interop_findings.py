@@ -261,6 +261,22 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
             )
         ),
     ),
+    "an index with something after the object": (
+        "header-text",
+        sharded(lambda folder: (folder / INDEX).write_text((folder / INDEX).read_text() + "é}")),
+    ),
+    "an index with two weight_maps": (
+        "duplicate-key",
+        sharded(
+            lambda folder: (folder / INDEX).write_text(
+                (folder / INDEX).read_text().rstrip("}\n ") + '},"weight_map":{}}'
+            )
+        ),
+    ),
+    "an index without a colon": (
+        "header-text",
+        sharded(lambda folder: (folder / INDEX).write_text('{"weight_map" {}}')),
+    ),
     "a config that is no JSON": (
         "config-text",
         sharded(lambda folder: (folder / "config.json").write_text("{")),
@@ -380,6 +396,21 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "a value of a type that GGUF has not": (
         "header-text",
         gguf(gguf_bytes(keys=gguf_key("a", 13, bytes(8)), num_keys=1)),
+    ),
+    "a name in gguf that is too long": (
+        "header-text",
+        gguf_of(gguf_entry("n" * 65536, (64,))),
+    ),
+    "a value of a type that GGUF has not, after those that it has": (
+        "header-text",
+        gguf(
+            gguf_bytes(
+                keys=gguf_key("a", 9, struct.pack("<IQ", 5, 2) + bytes(8))
+                + gguf_key("general.alignment", 4, struct.pack("<I", 64))
+                + gguf_key("b", 99, bytes(8)),
+                num_keys=3,
+            )
+        ),
     ),
     "arrays nested deeply": (
         "header-text",

@@ -9,7 +9,7 @@ import pytest
 
 import kiln_check
 from kiln_check.interop.importing import Imported, import_checkpoint
-from tests.interop.building import CHECKPOINTS, copy_of
+from tests.interop.building import CHECKPOINTS, copy_of, edit
 from tests.interop.models import MODELS, Linked, write_gguf
 
 REAL = {
@@ -75,6 +75,18 @@ def test_what_kiln_can_not_link_stays_whole_with_the_reason(folder: str, tmp_pat
     assert [one.reason for one in done.plan.unlinked] == [NOT_LINKED[folder]] * QUANTIZED_MODULES
     with kiln_check.open(tmp_path / "out.kiln") as file:
         assert {tensor.scheme for tensor in file.values()} == {0}
+
+
+def test_an_outer_scale_that_may_be_in_another_file_is_not_missed(tmp_path: Path) -> None:
+    copy = copy_of("ct-nvfp4-sharded", tmp_path)
+    (copy / "model.safetensors.index.json").unlink()
+    edit(
+        copy / "model-00001-of-00002.safetensors",
+        lambda tensors: tensors.pop("model.layers.0.self_attn.q_proj.weight_global_scale"),
+    )
+    done = import_checkpoint(str(copy / "model-00001-of-00002.safetensors"), tmp_path / "out.kiln")
+    assert "model.layers.0.self_attn.q_proj.weight_packed" in {one.weight for one in done.plan.unlinked}
+    assert {one.reason for one in done.plan.unlinked} == {"its scale is in another file"}
 
 
 def test_the_unpacked_elements_are_those_that_the_packing_package_unpacks(tmp_path: Path) -> None:
