@@ -194,9 +194,15 @@ def test_a_file_larger_than_the_disk_is_refused_early(tmp_path: Path) -> None:
 def test_without_unnamed_files_and_kernel_copies_the_result_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "pool").write_bytes(bytes(range(256)) * 9)
-    tensors = {"w": NewTensor("u8", [2000], Span(str(tmp_path / "pool"), 5, 2000))}
+    pool = bytes(range(251)) * 9
+    (tmp_path / "pool").write_bytes(pool)
+    spans = {name: Span(str(tmp_path / "pool"), offset, 1800) for name, offset in (("v", 384), ("w", 5))}
+    tensors = {name: NewTensor("u8", [1800], span) for name, span in spans.items()}
     kiln_check.write(tmp_path / "a.kiln", tensors)
+    with kiln_check.open(tmp_path / "a.kiln") as file:
+        assert file["v"].offset == 384  # in its page as in the pool's, so that the kernel copies it
+        for name, span in spans.items():
+            assert bytes(file[name].bytes()) == pool[span.offset :][: span.length]
     monkeypatch.delattr(os, "copy_file_range", raising=False)
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     kiln_check.write(tmp_path / "b.kiln", tensors)
@@ -206,6 +212,22 @@ def test_without_unnamed_files_and_kernel_copies_the_result_is_the_same(
             tmp_path / "b.kiln", {"w": NewTensor("u8", [9999], Span(str(tmp_path / "pool"), 0, 9999))}
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.kiln", "b.kiln", "pool"]
+
+
+def test_a_large_file_is_written_out_while_it_is_copied(tmp_path: Path) -> None:
+    pool = os.urandom(1 << 20) * 150
+    (tmp_path / "pool").write_bytes(pool)
+    kiln_check.write(
+        tmp_path / "a.kiln",
+        {
+            "v": NewTensor("u8", [80 << 20], Span(str(tmp_path / "pool"), 384, 80 << 20)),
+            "w": NewTensor("u8", [140 << 20], Span(str(tmp_path / "pool"), 5, 140 << 20)),
+        },
+    )
+    with kiln_check.open(tmp_path / "a.kiln") as file:
+        assert file["v"].bytes() == memoryview(pool)[384:][: 80 << 20]
+        assert file["w"].bytes() == memoryview(pool)[5:][: 140 << 20]
+    assert (tmp_path / "a.kiln").stat().st_size == 384 + (220 << 20)
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
