@@ -205,7 +205,11 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_drift_is_told_and_mended(copy: Path) -> None:
-    changed, missing, extra = copy / "kiln-v2-scales.kiln", copy / "kiln-v2-plain.kiln", copy / "kiln-v2-more.kiln"
+    changed, missing, extra = (
+        copy / "kiln-v2-scales.kiln",
+        copy / "kiln-v2-plain.kiln",
+        copy / "kiln-v2-more.kiln",
+    )
     changed.write_bytes(changed.read_bytes()[:-1] + b"\x80")
     missing.unlink()
     extra.write_bytes(b"")
