@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,6 +18,9 @@ memory is faster."""
 
 KERNEL_CHUNK = 1 << 26
 """Bytes that the kernel is asked to copy at a time, and after which it is told to write them out."""
+
+MODE = 0o666
+"""The mode that a new file is asked for with; the umask takes off what it must."""
 
 OPEN_FILES = "/proc/self/fd"
 """Where Linux shows the files of this process, which linkat(2) can name."""
@@ -69,6 +71,7 @@ def write_atomically(
     span can't be read.
     """
     target = os.path.realpath(path)
+    _refuse_if_no_file(target, os.fspath(path))
     _refuse_if_full(target, size)
     with _replacing(target) as file, contextlib.ExitStack() as stack:
         sources: dict[str, BinaryIO] = {}
@@ -86,6 +89,13 @@ def write_atomically(
                 file.seek(piece.offset)
                 advance(_write_all(file, memoryview(piece.data).cast("B")))
         file.truncate(size)
+
+
+def _refuse_if_no_file(target: str, path: str) -> None:
+    if path.endswith(os.sep) or os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(errno.EINVAL, "is a device or a pipe, not a file", path)
 
 
 def _refuse_if_full(target: str, size: int) -> None:
@@ -123,19 +133,19 @@ def _writing_out(file: BinaryIO, advance: Advance) -> Advance:
 @contextlib.contextmanager
 def _replacing(target: str) -> Iterator[BinaryIO]:
     """A new file beside `target` that takes its place when all went well."""
-    folder, base = os.path.split(target)
-    prefix = f".{base[:80]}."
+    folder = os.path.dirname(target)
     fd = _open_unnamed(folder)
     temporary = None
     if fd is None:
-        fd, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+        temporary = _unused_name(folder)
+        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), MODE)
     try:
         with open(fd, "wb", buffering=0) as file:
-            _give_mode(file.fileno(), target)
+            _keep_mode(file.fileno(), target)
             yield file
             os.fsync(file.fileno())
             if temporary is None:
-                temporary = _give_name(file.fileno(), folder, prefix)
+                temporary = _give_name(file.fileno(), folder)
         os.replace(temporary, target)
     except BaseException:
         if temporary is not None:
@@ -150,34 +160,33 @@ def _open_unnamed(folder: str) -> int | None:
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir(OPEN_FILES):
         return None
     try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, MODE)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
             raise
         return None
 
 
-def _give_name(fd: int, folder: str, prefix: str) -> str:
+def _give_name(fd: int, folder: str) -> str:
     """Give an unnamed file a name that no other has; a link can't replace, a rename can."""
     open_files = os.open(OPEN_FILES, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        name = os.path.join(folder, f"{prefix}{os.urandom(8).hex()}.part")
+        name = _unused_name(folder)
         os.link(str(fd), name, src_dir_fd=open_files, follow_symlinks=True)
         return name
     finally:
         os.close(open_files)
 
 
-def _give_mode(fd: int, target: str) -> None:
-    """The mode of the file that is replaced; for a new one, what the umask leaves."""
-    try:
-        mode = os.stat(target).st_mode & 0o777
-    except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        mode = 0o666 & ~umask
+def _unused_name(folder: str) -> str:
+    return os.path.join(folder, f".kiln-{os.urandom(8).hex()}.part")
+
+
+def _keep_mode(fd: int, target: str) -> None:
+    """The mode of the file that is replaced; a new one has what the umask leaves."""
     if hasattr(os, "fchmod"):
-        os.fchmod(fd, mode)
+        with contextlib.suppress(FileNotFoundError):
+            os.fchmod(fd, os.stat(target).st_mode & 0o777)
 
 
 def _sync_folder(folder: str) -> None:

@@ -78,7 +78,8 @@ def unproven(directory: Directory, rows: int = ROWS) -> list[int]:
         found[here] = _reserved(columns) | _types(columns, counts, counted) | _misplaced(columns, in_range)
         found[here] |= _links(columns, counts, counted, start, whole)
         whole.keep(here, columns, counts, counted, in_range)
-    found[_unproven_links(whole)] = True
+    for links in whole.links:
+        found[_unproven_links(whole, *links)] = True
     found[_overlaps(whole)] = True
     found[unproven_names(directory.names, whole.ofs_name, whole.len_name, rows)] = True
     indexes: list[int] = np.flatnonzero(found).tolist()
@@ -103,8 +104,8 @@ class _Whole:
         self.is_outer = np.empty(count, np.bool_)
         self.start = np.empty(count, np.uint64)
         self.end = np.empty(count, np.uint64)
-        self.ofs_name = np.empty(count, np.int64)
-        self.len_name = np.empty(count, np.int64)
+        self.ofs_name = np.empty(count, np.uint32)
+        self.len_name = np.empty(count, np.uint16)
         self.links: list[tuple[Column, Column, Column, Column]] = []
 
     def keep(self, here: slice, columns: Columns, counts: Column, counted: Column, in_range: Column) -> None:
@@ -207,12 +208,12 @@ def _overlaps(whole: _Whole) -> Column:
     end before it: were two to share a byte, at least two more ranges had begun than
     ended there.
     """
-    present = np.flatnonzero(whole.end)
+    present = whole.end != 0
     start, end = whole.start, whole.end
-    if len(present) < len(end):
+    if not present.all():
         start, end = start[present], end[present]
     if _ascending(start, end) or _ascending(np.sort(start), np.sort(end)):
-        return present[:0]
+        return np.empty(0, np.int64)
     order = np.argsort(start)
     start, end = start[order], end[order]
     first = np.flatnonzero(np.concatenate(([True], start[1:] != start[:-1])))
@@ -221,7 +222,7 @@ def _overlaps(whole: _Whole) -> Column:
     overlapping[1:] |= starts[1:] < np.maximum.accumulate(longest)[:-1]
     overlapping[:-1] |= longest[:-1] > starts[1:]
     of_each = np.repeat(overlapping, np.diff(first, append=len(start)))
-    unproved: Column = present[order[of_each]]
+    unproved: Column = np.flatnonzero(present)[order[of_each]]
     return unproved
 
 
@@ -258,11 +259,8 @@ def _due(counts: Column, lengths: Column, sizes: Column) -> Column:
     return due
 
 
-def _unproven_links(whole: _Whole) -> Column:
+def _unproven_links(whole: _Whole, index: Column, scale: Column, outer: Column, due: Column) -> Column:
     """Tensors with a scheme whose scale or outer is none, has a scheme or another count."""
-    if not whole.links:
-        return np.empty(0, np.int64)
-    index, scale, outer, due = (np.concatenate(parts) for parts in zip(*whole.links, strict=True))
     last = len(whole.scale_count) - 1
     sound = (scale <= last) & (whole.scale_count[np.minimum(scale, last)] == due)
     sound &= (outer == NO_INDEX) | ((outer <= last) & whole.is_outer[np.minimum(outer, last)])

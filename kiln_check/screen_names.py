@@ -25,32 +25,35 @@ def unproven_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) ->
 
     Raises OSError when the names can't be read.
     """
-    end = ofs_name + len_name
-    unproved = (len_name == 0) | (end > len(pool))
-    inside = np.flatnonzero(~unproved) if unproved.any() else None
-    start = ofs_name if inside is None else ofs_name[inside]
-    if (start[1:] < start[:-1]).any():
-        order = np.argsort(start)
-        inside = order if inside is None else inside[order]
-        start = start[order]
-    end = end if inside is None else end[inside]
-    hashes = np.empty(len(start), np.uint64)
-    not_text = np.zeros(len(start), np.bool_)
+    in_order = bool((ofs_name[1:] >= ofs_name[:-1]).all())
+    order = None if in_order else np.argsort(ofs_name)
+    if order is not None:
+        ofs_name, len_name = ofs_name[order], len_name[order]
+    hashes = np.empty(len(ofs_name), np.uint64)
+    unproved = np.empty(len(ofs_name), np.bool_)
     first = 0
-    while first < len(start):
-        low = int(start[first])
-        last = min(first + rows, int(np.searchsorted(start, low + rows * PIECE)))
-        here = slice(first, last)
-        raw = pool.read(low, int(end[here].max()))
-        window = np.frombuffer(raw, np.uint8)
-        hashes[here] = _hashes(window, start[here] - low, end[here] - start[here])
-        if window.min() < 0x20 or window.max() >= 0x7F:
-            not_text[here] = _not_text(raw, window, start[here] - low, end[here] - low)
-        first = last
-    not_text |= _repeated(hashes)
-    if inside is None:
-        return np.flatnonzero(not_text)
-    return np.concatenate([np.flatnonzero(unproved), inside[not_text]])
+    while first < len(ofs_name):
+        start = ofs_name[first : first + rows].astype(np.int64)
+        start = start[: np.searchsorted(start, start[0] + rows * PIECE)]
+        here = slice(first, first + len(start))
+        end = start + len_name[here]
+        hashes[here], unproved[here] = _slice(pool, start, end)
+        first += len(start)
+    unproved |= _repeated(hashes)
+    return np.flatnonzero(unproved) if order is None else order[unproved]
+
+
+def _slice(pool: Part, start: Column, end: Column) -> tuple[Column, Column]:
+    """The hashes of names that start after one another, and which of them are not proved to be text."""
+    unproved: Column = (start == end) | (end > len(pool))
+    low = min(int(start[0]), len(pool))
+    if unproved.any():
+        start, end = np.where(unproved, low, start), np.where(unproved, low, end)
+    raw = pool.read(low, int(end.max()))
+    start, end, window = start - low, end - low, np.frombuffer(raw, np.uint8)
+    if raw and (window.min() < 0x20 or window.max() >= 0x7F):
+        unproved |= _not_text(raw, window, start, end)
+    return _hashes(window, start, end - start), unproved
 
 
 def _not_text(raw: bytes, window: Column, start: Column, end: Column) -> Column:

@@ -216,7 +216,7 @@ def quantized(shape: tuple[int, ...], group_size: int, scales: tuple[int, ...]) 
         File(*(Tensor(name, "u8", (128,)) for name in "abc"))
         .place(1, 0)
         .set(1, len_data=64)
-        .set(2, ofs_data=U8 - 64, len_data=64),
+        .set(2, ofs_data=U8 - 64, len_data=128),
     ],
 )
 def test_nothing_wraps_unnoticed(file: File) -> None:
@@ -254,6 +254,8 @@ def pools(draw: Draw) -> tuple[bytes, list[tuple[int, int]]]:
 
 
 @given(pools(), st.integers(1, 4))
+@example(("aé".encode(), [(0, 3), (0, 2)]), 4)
+@example(("aé".encode(), [(0, 3), (2, 1)]), 4)
 @example((b"n" * 130, [(0, 64), (64, 64), (0, 65), (0, 128), (0, 130)]), 4)
 def test_names_are_cleared_only_if_they_are_text_and_unique(
     pool_and_ranges: tuple[bytes, list[tuple[int, int]]], rows: int
@@ -268,6 +270,7 @@ def test_names_are_cleared_only_if_they_are_text_and_unique(
 
 
 @given(st.lists(st.text("ab名😀/", min_size=1, max_size=140), unique=True, min_size=1), st.integers(1, 40))
+@example(["a" * 64 + "b", "a" * 64 + "/", "a" * 64 + "b" * 64, "b" * 64 + "a" * 64], 4)
 def test_names_that_are_text_and_unique_are_cleared(names: list[str], rows: int) -> None:
     directory = directory_of(bytes(File(*(Tensor(name, "u8") for name in names))))
     assert screen_columns.unproven(directory, rows) == []
