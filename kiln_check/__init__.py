@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kiln_check.writing import NewTensor as NewTensor
     from kiln_check.writing import write as write
 
+__version__ = "0.1.0"
+
 _HOMES = {
     "Finding": "rules.finding",
     "KilnError": "errors",
@@ -39,6 +41,10 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
 
 
 def __getattr__(name: str) -> object:

@@ -90,6 +90,8 @@ def as_array(data: memoryview, dtype: str, shape: tuple[int, ...], *, unpack: bo
 
     Raises:
         ImportError: the dtype is one of ml_dtypes', which is absent.
+        ValueError: the payload is too short for the shape, or a dimension is longer
+            than NumPy's can be.
 
     """
     import numpy as np
@@ -108,6 +110,8 @@ def _unpack(stored: NDArray[np.uint8], dtype: str, shape: tuple[int, ...]) -> ND
 
     width = PACKED_BITS[dtype]
     count = int(np.prod(shape, dtype=object)) if shape else 1
+    if 8 * stored.size < count * width:
+        raise KilnError(f"{dtype} {list(shape)} has {count * width} bits, the payload {8 * stored.size}")
     bits = np.unpackbits(stored, count=count * width, bitorder="little").reshape(count, width)
     codes = np.packbits(bits, axis=1, bitorder="little").reshape(shape)
     if dtype == "i4":  # ml_dtypes keeps the sign in the whole byte

@@ -34,7 +34,7 @@ def check(target: Target, *, path: str | None = None) -> Report:
         return unreadable(called, error)
     try:
         return check_source(source, called)
-    except (OSError, MemoryError) as error:
+    except (OSError, EOFError, MemoryError) as error:
         return unreadable(called, error)
     finally:
         source.close()

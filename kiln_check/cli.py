@@ -11,11 +11,17 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NoReturn
 
+from kiln_check import __version__
 from kiln_check.errors import KilnError, UsageError
 from kiln_check.render import json_parts, printable, summary, text
 from kiln_check.report import OK, UNREADABLE, Report
 from kiln_check.targets import check_targets
+
+HELP_WIDTH = 100
 
 STATUS_OK = 0
 STATUS_NOT_OK = 1
@@ -26,6 +32,7 @@ STATUS_INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kiln`; return its exit status."""
     parser = _Parser(prog="kiln", description="Read, write and check Kiln v2 files.")
+    parser.add_argument("--version", action="version", version=f"kiln {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_check(commands.add_parser("check", help="say of each file whether it is sound"))
     _add_import(commands.add_parser("import", help="bring a checkpoint of another format in"))
@@ -52,14 +59,24 @@ def _conformance(arguments: Sequence[str]) -> int:
     from kiln_check.conformance import add_arguments, split
 
     own, command = split(arguments)
-    description = "Run a reader over the corpus: it prints the verdict word of a file, and exits with 0 or 1."
+    description = (
+        "Run a reader over the corpus: for each case it prints exactly the verdict word, or with --json one "
+        "document as the layout page has it ('path' and 'message' are not compared), and exits with 0 or 1, "
+        "either of them. Usage: kiln conformance [options] -- COMMAND {file}"
+    )
     return _guarded(add_arguments(_Parser(prog="kiln conformance", description=description), command), own)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong on one line."""
+    """Says what is wrong on one line.
 
-    def error(self, message: str) -> None:  # type: ignore[override]
+    Its help has a width of its own: argparse would load a module for the terminal's.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, formatter_class=partial(argparse.HelpFormatter, width=HELP_WIDTH))
+
+    def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
@@ -72,7 +89,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="what to print (text)")
     parser.add_argument("-q", "--quiet", action="store_true", help="leave out files that are OK")
-    parser.set_defaults(run=_run_check)
+    parser.set_defaults(run=_run_check, program=parser.prog.split()[0])
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +124,9 @@ def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
     except UsageError as error:
         _complain(parser.prog, str(error))
         return STATUS_UNREADABLE
+    except MemoryError:
+        _complain(parser.prog, "there is not enough memory for this")
+        return STATUS_UNREADABLE
     except BrokenPipeError:
         _discard_output()
         _complain(parser.prog, "the output was closed before all was written")
@@ -121,7 +141,10 @@ def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
 
 
 def _complain(program: str, message: str) -> None:
-    print(f"{program}: {printable(message)}", file=sys.stderr)
+    """One line on standard error; where that can't be written, the exit status must do."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"{program}: {printable(message)}", file=sys.stderr, flush=True)
 
 
 def _escape_unencodable() -> None:
@@ -137,7 +160,7 @@ def _discard_output() -> None:
 
 def _run_check(options: argparse.Namespace) -> int:
     verdicts: Counter[str] = Counter()
-    reports = _counted(check_targets(options.paths), verdicts)
+    reports = _counted(check_targets(options.paths), verdicts, options.program)
     if options.quiet:
         reports = (report for report in reports if not report.ok)
     if options.format == "json":
@@ -154,13 +177,13 @@ def _run_check(options: argparse.Namespace) -> int:
     return STATUS_OK if verdicts[OK] == verdicts.total() else STATUS_NOT_OK
 
 
-def _counted(reports: Iterator[Report], verdicts: Counter[str]) -> Iterator[Report]:
+def _counted(reports: Iterator[Report], verdicts: Counter[str], program: str) -> Iterator[Report]:
     """The same reports; counts them, and says on standard error which can't be read."""
     for report in reports:
         verdicts[report.verdict] += 1
         if report.verdict == UNREADABLE:
             sys.stdout.flush()
-            _complain("kiln", f"{report.path}: {report.error}")
+            _complain(program, f"{report.path}: {report.error}")
         yield report
 
 

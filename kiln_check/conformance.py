@@ -15,13 +15,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+from kiln_check.errors import UsageError
 
 CORPUS = Path(__file__).with_name("corpus")
 """The corpus that travels with the package."""
@@ -48,7 +49,7 @@ ALL = "all cases"
 Case = dict[str, Any]
 
 
-class ConformanceError(Exception):
+class ConformanceError(UsageError):
     """The corpus can't be run as asked; the text says why on one line."""
 
 
@@ -81,13 +82,24 @@ def load(corpus: Path = CORPUS) -> list[Case]:
     try:
         cases: list[Case] = json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))["cases"]
         for case in cases:
+            _require_members(case)
             if hashlib.sha256((corpus / case["file"]).read_bytes()).hexdigest() != case["sha256"]:
                 raise ConformanceError(f"{corpus / case['file']} is not the file that the manifest means")
     except OSError as error:
         raise ConformanceError(f"{error.filename} can't be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConformanceError(f"{corpus / 'manifest.json'} is no manifest of a corpus") from error
     return cases
+
+
+def _require_members(case: Case) -> None:
+    """Raise KeyError or TypeError unless a case has all that a run looks at."""
+    for member in ("case", "file", "verdict", "num_tensors", "differs_from"):
+        case[member]
+    rules = _rules()
+    for finding in case["findings"]:
+        rules.index(finding["rule"])
+        _named(finding)
 
 
 def choose(cases: Sequence[Case], rules: Sequence[str] = (), patterns: Sequence[str] = ()) -> list[Case]:
@@ -247,6 +259,8 @@ def _judge_json(case: Case, output: str) -> Result:
         files = json.loads(output)["files"]
         (answer,) = files
         got = {name: answer[name] for name in ("verdict", "num_tensors")}
+        if not isinstance(answer["findings"], list):
+            return Result(case, "fail", case["verdict"], "findings that are no list")
         findings = [{name: finding[name] for name in COMPARED} for finding in answer["findings"]]
     except KeyError as error:
         return Result(case, "fail", case["verdict"], f"JSON without {error}")
@@ -321,7 +335,9 @@ def add_arguments(parser: argparse.ArgumentParser, command: Sequence[str]) -> ar
     Its options get `command`, and `run`, which carries them out.
     """
     parser.usage = f"{parser.prog} [options] -- COMMAND {PLACEHOLDER}"
-    parser.add_argument("--json", action="store_true", help="the command prints JSON: compare findings too")
+    parser.add_argument(
+        "--json", action="store_true", help="it prints the layout page's JSON: compare findings too"
+    )
     parser.add_argument(
         "--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="the most that a case may take (10)"
     )
@@ -347,18 +363,15 @@ def add_arguments(parser: argparse.ArgumentParser, command: Sequence[str]) -> ar
 def run_options(options: argparse.Namespace) -> int:
     """Carry out `kiln conformance`.
 
-    Returns 0 when every case passed, 1 when one did not, 2 when nothing could be run.
+    Returns 0 when every case passed, 1 when one did not.
+    Raises ConformanceError when nothing could be run.
     """
-    try:
-        if options.copy is not None:
-            print(f"{options.copy}: {copy(options.copy, options.corpus)} cases")
-        if options.command:
-            return _show(options)
-        if options.copy is None:
-            raise ConformanceError(f"name the reader to run: kiln conformance -- COMMAND {PLACEHOLDER}")
-    except ConformanceError as error:
-        print(f"kiln conformance: {error}", file=sys.stderr)
-        return 2
+    if options.copy is not None:
+        print(f"{options.copy}: {copy(options.copy, options.corpus)} cases")
+    if options.command:
+        return _show(options)
+    if options.copy is None:
+        raise ConformanceError(f"name the reader to run: kiln conformance -- COMMAND {PLACEHOLDER}")
     return 0
 
 
@@ -387,21 +400,17 @@ def _rules() -> list[str]:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is no time to wait")
     return seconds
 
 
 def _number(text: str) -> int:
-    number = int(text)
+    number = int(text) if text.isdecimal() else 0
     if not 0 < number < 1000:
         raise argparse.ArgumentTypeError(f"{text} is no number of cases")
     return number
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `kiln conformance` with these arguments; return its exit status."""
-    own, command = split(sys.argv[1:] if arguments is None else arguments)
-    parser = add_arguments(argparse.ArgumentParser(prog="kiln conformance"), command)
-    return run_options(parser.parse_args(own))

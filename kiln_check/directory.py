@@ -32,7 +32,15 @@ FIRST_READ = 4096
 LONGEST_NAME = 0xFFFF
 """Bytes; len_name is a u2. More than this for each tensor can't all be names."""
 
+INTEGERS = {"<u2": "H", "<u4": "I", "<u8": "Q"}
+"""NumPy's formats of the record's integers, in the struct module's letters."""
+
+SHORTER = "the file became shorter while it was read"
+
 DESCRIPTORS_KEPT = 1 << 12
+
+NAMES_KEPT = 16
+"""Enough for those that the findings of one tensor speak of."""
 
 
 class Part:
@@ -68,7 +76,7 @@ class Part:
             return self.all[start:end]
         piece = self._source.read(self._start + start, end - start)
         if len(piece) != end - start:
-            raise OSError("the file became shorter while it was read")
+            raise OSError(SHORTER)
         return piece
 
 
@@ -80,7 +88,6 @@ class Directory:
     can't back.
 
     Attributes:
-        size: size of the whole file in bytes.
         magic: the first 8 bytes, or all that there are.
         version: the header's version; None where the magic is wrong or the header
             is cut short.
@@ -112,7 +119,16 @@ class Directory:
             self.descriptors = Part(source, first, LEN_HEADER, self._ofs_names)
             if self.fields["len_names"] <= LONGEST_NAME * self.fields["num_tensors"]:
                 self.names = Part(source, first, self._ofs_names, self.end_of_names)
-        self.size = source.size()
+        if len(first) < LEN_HEADER and source.has(len(first) + 1):
+            raise OSError(SHORTER)
+
+    @cached_property
+    def size(self) -> int:
+        """Size of the whole file in bytes; a pipe is read to its end for it.
+
+        Raises OSError.
+        """
+        return self._source.size()
 
     @cached_property
     def header(self) -> Header:
@@ -152,18 +168,54 @@ class Directory:
             return None
         if self.names is not None:
             return self.names.all[start:end]
-        return self._source.read(self._ofs_names + start, end - start)
+        raw = self._source.read(self._ofs_names + start, end - start)
+        if len(raw) != end - start:
+            raise OSError(SHORTER)
+        return raw
 
-    def name(self, index: int) -> str | None:
-        """Return a tensor's name, None where it passes the name pool or is not UTF-8.
+    @cached_property
+    def name(self) -> Callable[[int], str | None]:
+        """The name of a tensor, by its index; those asked for last are kept.
+
+        None where it passes the name pool or is not UTF-8. Raises OSError.
+        """
+        return lru_cache(NAMES_KEPT)(self._decode_name)
+
+    def _decode_name(self, index: int) -> str | None:
+        raw = self.name_raw(index)
+        return None if raw is None else _decoded(raw)
+
+    def all_names(self) -> list[str | None]:
+        """The names of all tensors of a whole directory, as `name` gives each.
 
         Raises OSError.
         """
-        raw = self.name_raw(index)
-        try:
-            return None if raw is None else raw.decode("utf-8")
-        except UnicodeDecodeError:
-            return None
+        assert self.descriptors is not None
+        if self.names is None:
+            return [self.name(index) for index in range(self.fields["num_tensors"])]
+        pool = self.names.all
+        ranges = _struct_of("ofs_name", "len_name").iter_unpack(self.descriptors.all)
+        if pool.isascii():
+            text = pool.decode("ascii")
+            return [text[start : start + n] if start + n <= len(text) else None for start, n in ranges]
+        return [_decoded(pool[start : start + n]) if start + n <= len(pool) else None for start, n in ranges]
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _struct_of(*fields: str) -> struct.Struct:
+    """Reads some integers of a descriptor, in the order of the record, and passes over the rest."""
+    form, end = "<", 0
+    for name, kind, offset in zip(*(DESCRIPTOR[key] for key in ("names", "formats", "offsets")), strict=True):
+        if name in fields:
+            form += f"{offset - end}x{INTEGERS[kind]}"
+            end = offset + struct.calcsize(INTEGERS[kind])
+    return struct.Struct(f"{form}{LEN_DESCRIPTOR - end}x")
 
 
 def _header_fields(data: bytes) -> tuple[Any, int | None]:

@@ -35,7 +35,7 @@ def explanation(name: str) -> str | None:
 
 
 def _docstring(rule: Rule) -> str:
-    return cleandoc(rule.judge.__doc__ or rule.name)
+    return cleandoc(rule.judge.__doc__ or "(Python was started with -OO, which leaves the explanations out.)")
 
 
 def _needs(rule: Rule) -> list[str]:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-CHUNK = 1 << 20
-"""Bytes copied at a time where the kernel can't copy by itself."""
+CHUNK = 1 << 18
+"""Bytes copied at a time through memory; more than fits a core's cache is slower."""
 
-KERNEL_CHUNK = 1 << 27
-"""Bytes that the kernel is asked to copy at a time."""
+PAGE = 4096
+"""Bytes. Where source and target lie alike in their pages, the kernel copies whole pages or none at
+all (on file systems that share them); elsewhere it moves each page in two parts, and a copy through
+memory is faster."""
+
+KERNEL_CHUNK = 1 << 26
+"""Bytes that the kernel is asked to copy at a time, and after which it is told to write them out."""
+
+MODE = 0o666
+"""The mode that a new file is asked for with; the umask takes off what it must."""
 
 OPEN_FILES = "/proc/self/fd"
 """Where Linux shows the files of this process, which linkat(2) can name."""
@@ -64,9 +71,13 @@ def write_atomically(
     span can't be read.
     """
     target = os.path.realpath(path)
+    _refuse_if_no_file(target, os.fspath(path))
     _refuse_if_full(target, size)
     with _replacing(target) as file, contextlib.ExitStack() as stack:
         sources: dict[str, BinaryIO] = {}
+        if size >= KERNEL_CHUNK and hasattr(os, "posix_fallocate"):
+            _reserve(file, size)
+            advance = _writing_out(file, advance)
         file.write(head)
         for piece in pieces:
             if isinstance(piece.data, Span):
@@ -80,6 +91,13 @@ def write_atomically(
         file.truncate(size)
 
 
+def _refuse_if_no_file(target: str, path: str) -> None:
+    if path.endswith(os.sep) or os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(errno.EINVAL, "is a device or a pipe, not a file", path)
+
+
 def _refuse_if_full(target: str, size: int) -> None:
     status = os.statvfs(os.path.dirname(target)) if hasattr(os, "statvfs") else None
     if status is not None and status.f_bavail * status.f_frsize < size:
@@ -87,22 +105,47 @@ def _refuse_if_full(target: str, size: int) -> None:
         raise OSError(errno.ENOSPC, f"the file needs {size} bytes, the disk has {free}", target)
 
 
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Take the room on the disk in one piece before it is filled, where there is such a call."""
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+
+
+def _writing_out(file: BinaryIO, advance: Advance) -> Advance:
+    """Let the disk write what is copied while more is copied; the sync at the end then has little left."""
+    begun = 0
+
+    def after_copy(copied: int) -> None:
+        nonlocal begun
+        end = file.tell()
+        if end - begun >= KERNEL_CHUNK:
+            with contextlib.suppress(OSError):  # it is advice
+                os.posix_fadvise(file.fileno(), begun, end - begun, os.POSIX_FADV_DONTNEED)
+            begun = end
+        advance(copied)
+
+    return after_copy
+
+
 @contextlib.contextmanager
 def _replacing(target: str) -> Iterator[BinaryIO]:
     """A new file beside `target` that takes its place when all went well."""
-    folder, base = os.path.split(target)
-    prefix = f".{base[:80]}."
+    folder = os.path.dirname(target)
     fd = _open_unnamed(folder)
     temporary = None
     if fd is None:
-        fd, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+        temporary = _unused_name(folder)
+        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), MODE)
     try:
         with open(fd, "wb", buffering=0) as file:
-            _give_mode(file.fileno(), target)
+            _keep_mode(file.fileno(), target)
             yield file
             os.fsync(file.fileno())
             if temporary is None:
-                temporary = _give_name(file.fileno(), folder, prefix)
+                temporary = _give_name(file.fileno(), folder)
         os.replace(temporary, target)
     except BaseException:
         if temporary is not None:
@@ -117,34 +160,33 @@ def _open_unnamed(folder: str) -> int | None:
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir(OPEN_FILES):
         return None
     try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, MODE)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
             raise
         return None
 
 
-def _give_name(fd: int, folder: str, prefix: str) -> str:
+def _give_name(fd: int, folder: str) -> str:
     """Give an unnamed file a name that no other has; a link can't replace, a rename can."""
     open_files = os.open(OPEN_FILES, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        name = os.path.join(folder, f"{prefix}{os.urandom(8).hex()}.part")
+        name = _unused_name(folder)
         os.link(str(fd), name, src_dir_fd=open_files, follow_symlinks=True)
         return name
     finally:
         os.close(open_files)
 
 
-def _give_mode(fd: int, target: str) -> None:
-    """The mode of the file that is replaced; for a new one, what the umask leaves."""
-    try:
-        mode = os.stat(target).st_mode & 0o777
-    except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        mode = 0o666 & ~umask
+def _unused_name(folder: str) -> str:
+    return os.path.join(folder, f".kiln-{os.urandom(8).hex()}.part")
+
+
+def _keep_mode(fd: int, target: str) -> None:
+    """The mode of the file that is replaced; a new one has what the umask leaves."""
     if hasattr(os, "fchmod"):
-        os.fchmod(fd, mode)
+        with contextlib.suppress(FileNotFoundError):
+            os.fchmod(fd, os.stat(target).st_mode & 0o777)
 
 
 def _sync_folder(folder: str) -> None:
@@ -169,12 +211,13 @@ def _write_all(file: BinaryIO, data: memoryview) -> int:
 
 
 def _copy_span(source: BinaryIO, span: Span, file: BinaryIO, advance: Advance) -> None:
-    """Copy a span to the file's position, by the kernel where it can.
+    """Copy a span to the file's position, by the kernel where that is fastest.
 
     Raises OSError when the source ends before the span does.
     """
     offset, left = span.offset, span.length
-    by_kernel = hasattr(os, "copy_file_range")
+    by_kernel = hasattr(os, "copy_file_range") and (offset - file.tell()) % PAGE == 0
+    buffer = memoryview(bytearray(0 if by_kernel else min(left, CHUNK)))
     while left:
         if by_kernel:
             try:
@@ -185,10 +228,12 @@ def _copy_span(source: BinaryIO, span: Span, file: BinaryIO, advance: Advance) -
                 if error.errno not in KERNEL_CANT:
                     raise
                 by_kernel = False
+                buffer = memoryview(bytearray(min(left, CHUNK)))
                 continue
         else:
             source.seek(offset)
-            copied = _write_all(file, memoryview(source.read(min(left, CHUNK))))
+            read = source.readinto(buffer[:left])  # type: ignore[attr-defined]
+            copied = _write_all(file, buffer[:read])
         if copied == 0:
             raise OSError(errno.EIO, f"ends {left} bytes before its tensor does", span.path)
         advance(copied)

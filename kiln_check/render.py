@@ -66,19 +66,23 @@ def json_parts(reports: Iterable[Report]) -> Iterator[str]:
     yield '{"files": ['
     separator = "\n"
     for report in reports:
-        yield separator + dumps(as_dict(report))
+        yield separator + dumps(_without_findings(report))[:-1] + ', "findings": ['
+        separator = ""
+        for finding in report.findings:
+            yield separator + dumps(_finding_dict(finding))
+            separator = ", "
+        yield "]}"
         separator = ",\n"
     yield "\n]}\n"
 
 
 def as_dict(report: Report) -> dict[str, Any]:
     """A report as the layout page's JSON has it ("What a finding says, in JSON")."""
-    entry: dict[str, Any] = {
-        "path": report.path,
-        "verdict": report.verdict,
-        "num_tensors": report.num_tensors,
-        "findings": [_finding_dict(finding) for finding in report.findings],
-    }
+    return _without_findings(report) | {"findings": [_finding_dict(finding) for finding in report.findings]}
+
+
+def _without_findings(report: Report) -> dict[str, Any]:
+    entry = {"path": report.path, "verdict": report.verdict, "num_tensors": report.num_tensors}
     if report.verdict == UNREADABLE:
         entry["error"] = report.error
     return entry

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+from contextlib import suppress
 from typing import BinaryIO, Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -44,6 +45,25 @@ class Source(Protocol):
         """Let go of what was opened for this source, and of nothing else."""
 
 
+def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Open a file by its path; return its descriptor and its size in bytes.
+
+    Raises OSError when it can't be opened, or is a directory, a pipe or a device.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        fd = os.open(path, flags)
+    except ValueError as error:
+        raise OSError(f"not a path: {error}") from error
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode):
+        return fd, status.st_size
+    os.close(fd)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError("is a directory")
+    raise OSError("not a regular file; send its bytes through standard input instead")
+
+
 class PathSource:
     """A regular file, opened by its path.
 
@@ -51,15 +71,7 @@ class PathSource:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-        self._fd = os.open(path, flags)
-        status = os.fstat(self._fd)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(self._fd)
-            if stat.S_ISDIR(status.st_mode):
-                raise IsADirectoryError("is a directory")
-            raise OSError("not a regular file; send its bytes through standard input instead")
-        self._size = status.st_size
+        self._fd, self._size = open_regular(path)
 
     def size(self) -> int:
         return self._size
@@ -100,7 +112,8 @@ class BytesSource:
     """
 
     def __init__(self, head: Buffer, size: int | None = None) -> None:
-        self._head = memoryview(head).cast("B")
+        view = memoryview(head)
+        self._head = view.cast("B") if view.nbytes and view.c_contiguous else memoryview(view.tobytes())
         self._size = len(self._head) if size is None else size
 
     def size(self) -> int:
@@ -137,7 +150,8 @@ class SeekableSource:
         return _read_fully(self._file, min(length, self._size - offset))
 
     def close(self) -> None:
-        self._file.seek(self._position)
+        with suppress(OSError, EOFError):
+            self._file.seek(self._position)
 
 
 class PipeSource:
@@ -155,16 +169,16 @@ class PipeSource:
 
     def size(self) -> int:
         while not self._ended:
-            part = self._file.read(CHUNK)
+            part = _read_some(self._file, CHUNK)
             self._ended = not part
-            self._dropped += len(part or b"")
+            self._dropped += len(part)
         return len(self._kept) + self._dropped
 
     def has(self, length: int) -> bool:
         while not self._ended and len(self._kept) < length:
-            part = self._file.read(min(CHUNK, length - len(self._kept)))
+            part = _read_some(self._file, min(CHUNK, length - len(self._kept)))
             self._ended = not part
-            self._kept += part or b""
+            self._kept += part
         return len(self._kept) >= length
 
     def read(self, offset: int, length: int) -> bytes:
@@ -175,10 +189,21 @@ class PipeSource:
         self._kept.clear()
 
 
+def _read_some(file: BinaryIO, length: int) -> bytes:
+    """At most `length` bytes, none at the end; waits for a stream that has none yet."""
+    while True:
+        part: bytes | None = file.read(length)
+        if part is not None:
+            return part
+        from select import select
+
+        select([file], [], [])
+
+
 def _read_fully(file: BinaryIO, length: int) -> bytes:
     parts = []
     while length > 0:
-        part = file.read(length)
+        part = _read_some(file, length)
         if not part:
             break
         parts.append(part)
@@ -192,13 +217,13 @@ def open_source(target: Target) -> Source:
     Raises OSError when a path can't be opened, TypeError for anything else.
     """
     if isinstance(target, (str, os.PathLike)):
-        try:
-            return PathSource(target)
-        except ValueError as error:
-            raise OSError(f"not a path: {error}") from error
+        return PathSource(target)
     if isinstance(target, (bytes, bytearray, memoryview)):
         return BytesSource(target)
     if not hasattr(target, "read") or isinstance(target, io.TextIOBase):
         raise TypeError(f"expected a path, bytes or a binary file, not {type(target).__name__}")
     seekable = getattr(target, "seekable", None)
-    return SeekableSource(target) if seekable is not None and seekable() else PipeSource(target)
+    try:
+        return SeekableSource(target) if seekable is not None and seekable() else PipeSource(target)
+    except (ValueError, EOFError) as error:
+        raise OSError(str(error)) from error

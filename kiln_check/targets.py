@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kiln_check.checking import check
 from kiln_check.errors import UsageError
-from kiln_check.report import Report
+from kiln_check.report import UNREADABLE, Report
 
 if TYPE_CHECKING:
     from kiln_check.interop.folder import Place
@@ -23,28 +23,30 @@ CHECKPOINT_SUFFIXES = (".safetensors", ".gguf", ".index.json")
 def check_targets(paths: Sequence[str]) -> Iterator[Report]:
     """Check all that the paths mean, in their order.
 
-    Raises UsageError for a path that means nothing.
+    What means nothing, or can't be looked into, gets the verdict UNREADABLE.
     """
     for path in paths:
         if path == "-":
-            if sys.stdin is None:
-                raise UsageError("standard input is closed")
-            yield check(sys.stdin.buffer, path="-")
+            yield _check_standard_input()
         else:
             yield from _check_path(path)
+
+
+def _check_standard_input() -> Report:
+    if sys.stdin is None:
+        return _unreadable("-", "standard input is closed")
+    return check(sys.stdin.buffer, path="-")
+
+
+def _unreadable(path: str, error: str) -> Report:
+    return Report(path, UNREADABLE, None, (), error)
 
 
 def _check_path(path: str) -> Iterator[Report]:
     if os.path.isdir(path):
         yield from _check_folder(path)
     elif any(sign in path for sign in "*?[") and not os.path.lexists(path):
-        from glob import glob
-
-        matches = sorted(glob(path, recursive=True))
-        if not matches:
-            raise UsageError(f"{path}: no file matches")
-        for match in matches:
-            yield from _check_path(match)
+        yield from _check_pattern(path)
     elif path.endswith(CHECKPOINT_SUFFIXES):
         from kiln_check.interop.checking import check_checkpoint
 
@@ -53,18 +55,32 @@ def _check_path(path: str) -> Iterator[Report]:
         yield check(path)
 
 
+def _check_pattern(pattern: str) -> Iterator[Report]:
+    from kiln_check.patterns import matches
+
+    found = False
+    failed = {}
+    for path, error in matches(pattern):
+        found = True
+        if error is None:
+            yield from _check_path(path)
+        else:
+            failed[path] = error
+    for path, error in failed.items():
+        yield _unreadable(path, error)
+    if not found:
+        yield _unreadable(pattern, "no file matches")
+
+
 def _check_folder(folder: str) -> Iterator[Report]:
     """Check what lies below a folder, folder by folder: Kiln files, then checkpoints, by name.
 
-    Raises UsageError where there is nothing, or a folder can't be read.
+    Folders that are hidden, or are virtual environments of Python, are passed over.
     """
-
-    def refuse(error: OSError) -> None:
-        raise UsageError(f"{error.filename}: {error.strerror}")
-
     found = False
-    for parent, folders, files in os.walk(folder, onerror=refuse):
-        folders.sort()
+    failed: list[OSError] = []
+    for parent, folders, files in os.walk(folder, onerror=failed.append):
+        folders[:] = sorted(name for name in folders if not _is_passed_over(parent, name))
         files.sort()
         for file in files:
             if file.endswith(SUFFIX):
@@ -74,8 +90,14 @@ def _check_folder(folder: str) -> Iterator[Report]:
             for report in _check_checkpoints(parent, files):
                 found = True
                 yield report
-    if not found:
-        raise UsageError(f"{folder}: no *{SUFFIX} file and no checkpoint in this folder")
+    for error in failed:
+        yield _unreadable(os.fsdecode(error.filename), error.strerror or str(error))
+    if not found and not failed:
+        yield _unreadable(folder, f"no *{SUFFIX} file and no checkpoint in this folder")
+
+
+def _is_passed_over(parent: str, name: str) -> bool:
+    return name.startswith(".") or os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
 
 
 def _check_checkpoints(folder: str, names: Sequence[str]) -> Iterator[Report]:

@@ -12,7 +12,7 @@ from kiln_check.checking import check_directory
 from kiln_check.directory import Directory
 from kiln_check.errors import KilnError
 from kiln_check.generated.kiln_v2_records import DTYPES
-from kiln_check.source import BytesSource
+from kiln_check.source import BytesSource, open_regular
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def open(path: str | os.PathLike[str], *, check: bool = True) -> KilnFile:
     """Open a Kiln file for reading.
+
+    The file is mapped: it must not be made shorter while it is open.
 
     Args:
         path: the file.
@@ -119,7 +121,8 @@ class Tensor:
 
         Raises:
             ImportError: the dtype is one of ml_dtypes', which is absent.
-            ValueError: the file is closed.
+            ValueError: the file is closed, or a dimension is longer than NumPy's can
+                be; in a file opened without a check, the payload is too short.
 
         """
         from kiln_check.arrays import as_array
@@ -142,9 +145,11 @@ class KilnFile(Mapping[str, Tensor]):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, check: bool) -> None:
-        with _open_binary(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else None
+        fd, size = open_regular(path)
+        try:
+            self._map = mmap.mmap(fd, 0, access=mmap.ACCESS_READ) if size else None
+        finally:
+            os.close(fd)
         self._bytes: memoryview | None = memoryview(self._map if self._map is not None else b"")
         self._source = BytesSource(self._bytes)
         try:
@@ -196,20 +201,14 @@ class KilnFile(Mapping[str, Tensor]):
 
     def _by_name(self) -> dict[str, int]:
         if self._indexes is None:
-            self._indexes = {}
-            for index in range(self._directory.num_tensors or 0):
-                name = self._directory.name(index)
+            indexes: dict[str, int] = {}
+            for index, name in enumerate(self._directory.all_names()):
                 if name is not None:
-                    self._indexes.setdefault(name, index)
+                    indexes.setdefault(name, index)
+            self._indexes = indexes
         return self._indexes
 
     def _view(self) -> memoryview:
         if self._bytes is None:
             raise ValueError("the file is closed")
         return self._bytes
-
-
-def _open_binary(path: str | os.PathLike[str]) -> Any:
-    import builtins
-
-    return builtins.open(path, "rb", buffering=0)

@@ -43,8 +43,8 @@ class NewTensor(NamedTuple):
     Attributes:
         dtype: a name of the layout page's table, such as "e2m1" or "f32".
         shape: length of each dimension in elements, outermost first.
-        data: the payload: a buffer, an array, or a Span of another file. Its bytes
-            are stored as they are.
+        data: the payload: a buffer or a Span of another file, whose bytes are stored
+            as they are; or an array, which is stored row-major and little-endian.
         scale: name of the scale tensor, for schemes 1 and 2.
         outer: name of the outer scale, for scheme 2.
         axis: the axis along which `group_size` elements share a scale, counted from 0.
@@ -98,8 +98,8 @@ def write(
     """Write a Kiln file.
 
     The directory has the order of `tensors`. Payloads start at multiples of 64
-    bytes. Two tensors whose data is the same object, or equal spans, share one
-    payload. The file appears under its name whole or not at all.
+    bytes. Two tensors whose data is the same object, the same memory of arrays, or
+    equal spans, share one payload. The file appears under its name whole or not at all.
 
     Args:
         path: the file to write; one that is there is replaced.
@@ -199,10 +199,15 @@ def lay_out(tensors: Mapping[str, NewTensor]) -> Layout:
 
 def data_length(data: Data) -> int:
     """Size of a payload in bytes."""
-    return data.length if isinstance(data, Span) else data.nbytes if hasattr(data, "nbytes") else len(data)
+    if isinstance(data, Span):
+        return data.length
+    buffer: Any = data
+    return memoryview(buffer).nbytes
 
 
 def _encode(name: str) -> bytes:
+    if not isinstance(name, str):
+        raise KilnError(f"the name {name!r} is no text")
     try:
         return name.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -218,7 +223,7 @@ def _place(tensors: Iterable[NewTensor], end_of_names: int) -> tuple[list[int], 
     for tensor in tensors:
         data = tensor.data
         length = data_length(data)
-        identity = data if isinstance(data, Span) else (id(data), length)
+        identity = _identity(data, length)
         ofs_data = placed.get(identity) if length else None
         if ofs_data is None:
             ofs_data = -(-end // ALIGNMENT) * ALIGNMENT
@@ -229,10 +234,18 @@ def _place(tensors: Iterable[NewTensor], end_of_names: int) -> tuple[list[int], 
     return offsets, end, pieces
 
 
+def _identity(data: Data, length: int) -> object:
+    """What is equal for payloads that are one: by arrays' memory, for their views are made anew."""
+    if isinstance(data, Span):
+        return data
+    interface = getattr(data, "__array_interface__", None)
+    return (id(data) if interface is None else interface["data"], length)
+
+
 def _fields(name: str, tensor: NewTensor, indexes: Mapping[str, int]) -> dict[str, Any]:
     """The fields of a descriptor, without those that say where name and payload are."""
-    if tensor.dtype not in CODES:
-        raise KilnError(f"tensor {quote(name)}: there is no dtype {quote(tensor.dtype)}")
+    if not isinstance(tensor.dtype, str) or tensor.dtype not in CODES:
+        raise KilnError(f"tensor {quote(name)}: there is no dtype {quote(str(tensor.dtype))}")
     rank = len(tensor.shape)
     if rank > MAX_RANK:
         raise KilnError(f"tensor {quote(name)}: rank {rank}; the greatest is {MAX_RANK}")

@@ -20,6 +20,16 @@ settings.load_profile("kiln")
 
 
 @pytest.fixture(scope="session")
+def wheels(pytestconfig: pytest.Config) -> Path:
+    """The folder with the wheels of `tests/wheels.py`, kept from run to run."""
+    from tests.wheels import download
+
+    folder = Path(pytestconfig.cache.mkdir("wheels"))
+    download(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def root() -> Path:
     """The folder of the checkout."""
     return ROOT

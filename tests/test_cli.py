@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,104 @@ def test_what_cannot_be_done_is_one_line_and_status_2(arguments: list[str], tmp_
 
 def test_an_empty_folder_is_not_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"kiln: {tmp_path}: no *.kiln file in this folder\n"
+    assert capsys.readouterr().err == f"kiln: {tmp_path}: no *.kiln file and no checkpoint in this folder\n"
+
+
+def test_hidden_folders_and_virtual_environments_are_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in (".hidden", "env/lib", "model"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.kiln").write_bytes(SOUND.read_bytes())
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    assert main(["check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'model' / 'a.kiln'}: OK\n"
+
+
+@pytest.mark.parametrize("pattern", ["{}/*", "{}/no/*.kiln", "{}/**/*.kiln", "{}"])
+def test_a_folder_that_cannot_be_read_is_said_and_the_rest_is_checked(pattern: str, tmp_path: Path) -> None:
+    for folder in ("a", "no", "z"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.kiln").write_bytes(SOUND.read_bytes())
+    (tmp_path / "no").chmod(0)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
+    program = (
+        "import os, sys; from kiln_check.cli import main; import kiln_check.patterns, json\n"
+        "main(['check', '-q', sys.argv[-1]])\n"
+        "if os.geteuid() == 0: os.seteuid(65534)  # root may read everything\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["check", "--format", "json", pattern.format(tmp_path), str(tmp_path / "z" / "a.kiln")]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True)
+    (tmp_path / "no").chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    entries = {entry["path"]: entry["verdict"] for entry in json.loads(done.stdout)["files"]}
+    assert entries[str(tmp_path / "no")] == "UNREADABLE"
+    assert entries[str(tmp_path / "z" / "a.kiln")] == "OK"
+    assert done.stderr == f"kiln: {tmp_path / 'no'}: Permission denied\n"
+
+
+def test_trouble_with_one_path_leaves_the_json_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--format", "json", str(tmp_path), str(tmp_path / "*.x"), str(SOUND)]) == 2
+    entries = json.loads(capsys.readouterr().out)["files"]
+    assert [entry["verdict"] for entry in entries] == ["UNREADABLE", "UNREADABLE", "OK"]
+    assert [entry.get("error") for entry in entries[1:]] == ["no file matches", None]
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "2> >(exec true)"])
+def test_a_complaint_that_cannot_be_written_does_not_change_the_status(redirection: str) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    script = f'"{sys.executable}" -m kiln_check check --format json absent.kiln {SOUND.name} {redirection}'
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=CORPUS,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+    )
+    assert done.returncode == 2
+    assert [entry["verdict"] for entry in json.loads(done.stdout)["files"]] == ["UNREADABLE", "OK"]
+
+
+def test_a_pipe_that_has_no_bytes_yet_is_waited_for() -> None:
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    command = [sys.executable, "-m", "kiln_check", "check", "-"]
+    with subprocess.Popen(command, stdin=read_end, stdout=subprocess.PIPE) as process:
+        raw = SOUND.read_bytes()
+        for part in (raw[:100], raw[100:]):
+            time.sleep(0.3)
+            os.write(write_end, part)
+        os.close(write_end)
+        assert process.stdout is not None
+        assert process.stdout.read() == b"-: OK\n"
+    os.close(read_end)
+
+
+def test_a_stream_without_the_magic_is_not_read_to_its_end() -> None:
+    script = f'yes | "{sys.executable}" -m kiln_check check -'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout.startswith("-: MAGIC\n")
+
+
+def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
+    count = 3000
+    file = File(*(Tensor("x", "u8", ()) for _ in range(count)))
+    file.names = "\U0001f525".encode() * (1 << 16)
+    for index in range(count):
+        file.set(index, ofs_name=4 * index, len_name=65532, group_size=1)
+    file.head(len_names=len(file.names))
+    (tmp_path / "a.kiln").write_bytes(bytes(file))
+    script = f'ulimit -v 100000; "{sys.executable}" -m kiln_check check --format json {tmp_path}/a.kiln'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "memory" in done.stderr
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,7 +205,11 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_drift_is_told_and_mended(copy: Path) -> None:
-    changed, missing, extra = copy / "kiln-v2-scales.kiln", copy / "kiln-v2-plain.kiln", copy / "more.kiln"
+    changed, missing, extra = (
+        copy / "kiln-v2-scales.kiln",
+        copy / "kiln-v2-plain.kiln",
+        copy / "kiln-v2-more.kiln",
+    )
     changed.write_bytes(changed.read_bytes()[:-1] + b"\x80")
     missing.unlink()
     extra.write_bytes(b"")
@@ -219,7 +223,7 @@ def test_drift_is_told_and_mended(copy: Path) -> None:
         "kiln-v2-plain.kiln: missing",
         "kiln-v2-scales.kiln: changed",
         "manifest.json: changed",
-        "more.kiln: no case makes it",
+        "kiln-v2-more.kiln: no case makes it",
     }
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import errno
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,10 @@ from hypothesis import strategies as st
 import kiln_check
 from kiln_check import KilnError, NewTensor, Span
 from kiln_check.arrays import ML_DTYPES_NAMES, NUMPY_NAMES, PACKED_BITS
-from tests.strategies import sound_tensors
-from tools.corpus.layout import NO_AXIS, NO_INDEX, Tensor, pattern
+from kiln_check.directory import Directory
+from kiln_check.source import BytesSource
+from tests.strategies import broken_files, sound_tensors
+from tools.corpus.layout import NO_AXIS, NO_INDEX, File, Tensor, pattern
 
 
 def as_new_tensors(tensors: list[Tensor]) -> dict[str, NewTensor]:
@@ -92,6 +96,72 @@ def test_payloads_start_at_multiples_of_64_and_one_object_is_stored_once(tmp_pat
     assert all(start % 64 == 0 for start in starts)
 
 
+def test_one_array_under_two_names_is_stored_once(tmp_path: Path) -> None:
+    shared = np.arange(1000, dtype="<f4")
+    kiln_check.write(
+        tmp_path / "tied.kiln",
+        {"a": shared, "b": shared, "c": NewTensor("f32", [1000], shared), "d": shared + 0},
+    )
+    with kiln_check.open(tmp_path / "tied.kiln") as file:
+        starts = [tensor._descriptor.ofs_data for tensor in file.values()]
+    assert starts[0] == starts[1] == starts[2] != starts[3]
+
+
+def test_a_buffer_of_wider_items_is_stored_whole(tmp_path: Path) -> None:
+    wide = array.array("I", [1, 2, 3])
+    kiln_check.write(tmp_path / "a.kiln", {"w": NewTensor("u32", [3], wide)})  # type: ignore[arg-type]
+    with kiln_check.open(tmp_path / "a.kiln") as file:
+        assert bytes(file["w"].bytes()) == wide.tobytes()
+
+
+def test_any_file_name_that_the_system_takes_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / ("あ" * 80 + ".kiln")
+    kiln_check.write(path, {})
+    assert kiln_check.check(path).ok
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path, "/dev/null", f"{tmp_path}/new/"):
+        with pytest.raises(OSError, match=r"(?i)not a file|directory"):
+            kiln_check.write(path, {})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["fifo"]
+    with pytest.raises(OSError, match="not a regular file"):
+        kiln_check.open(tmp_path / "fifo")
+
+
+@given(broken_files(faults=2))
+def test_all_names_at_once_are_the_names_one_by_one(broken: tuple[File, Any]) -> None:
+    directory = Directory(BytesSource(bytes(broken[0])))
+    if directory.whole:
+        names = [directory.name(index) for index in range(directory.num_tensors or 0)]
+        assert directory.all_names() == names
+
+
+def test_threads_that_share_a_file_get_their_own_tensors(tmp_path: Path) -> None:
+    count = 6000
+    names = [f"t{index}" for index in range(count)]
+    kiln_check.write(
+        tmp_path / "a.kiln",
+        {name: NewTensor("u32", [1], index.to_bytes(4, "little")) for index, name in enumerate(names)},
+    )
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with kiln_check.open(tmp_path / "a.kiln") as file, ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda name: int.from_bytes(file[name].bytes(), "little"), names))
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == list(range(count))
+
+
+def test_unpacking_does_not_make_up_elements_that_are_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "short.kiln"
+    path.write_bytes(bytes(File(Tensor("w", "e2m1", (4,))).set(0, shape=(1 << 40,))))
+    with kiln_check.open(path, check=False) as file, pytest.raises(KilnError, match="bits"):
+        file["w"].array(unpack=True)
+
+
 @pytest.mark.parametrize("dtype", [*NUMPY_NAMES, *(ML_DTYPES_NAMES.keys() - PACKED_BITS.keys())])
 def test_an_array_comes_back_with_its_dtype_and_bits(dtype: str, tmp_path: Path) -> None:
     name = NUMPY_NAMES.get(dtype) or ML_DTYPES_NAMES[dtype]
@@ -135,7 +205,7 @@ def test_unpacking_gives_element_i_bits_i_b_to_i_b_plus_b_minus_1(
         assert unpacked.astype(int).tolist() == signed
 
 
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+REFUSED: dict[str, tuple[dict[Any, Any], str]] = {
     "a scale that is not there": (
         {"w": NewTensor("e2m1", [2], b"x", scale="s", axis=0, group_size=2)},
         '"s"',
@@ -148,6 +218,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an empty name": ({"": NewTensor("u8", [1], b"x")}, "name-text"),
     "a lone surrogate": ({"\ud800": NewTensor("u8", [1], b"x")}, "UTF-8"),
     "a name of 65536 bytes": ({"n" * 65536: NewTensor("u8", [1], b"x")}, "does not fit"),
+    "a name that is no text": ({7: NewTensor("u8", [1], b"x")}, "no text"),
+    "a dtype that is no text": ({"w": NewTensor(None, [1], b"x")}, "no dtype"),  # type: ignore[arg-type]
     "neither array nor tensor": ({"w": [1, 2]}, "list"),
     "an array of text": ({"w": np.array(["a"])}, "<U1"),
     "a scale without an axis": (
@@ -194,9 +266,15 @@ def test_a_file_larger_than_the_disk_is_refused_early(tmp_path: Path) -> None:
 def test_without_unnamed_files_and_kernel_copies_the_result_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "pool").write_bytes(bytes(range(256)) * 9)
-    tensors = {"w": NewTensor("u8", [2000], Span(str(tmp_path / "pool"), 5, 2000))}
+    pool = bytes(range(251)) * 9
+    (tmp_path / "pool").write_bytes(pool)
+    spans = {name: Span(str(tmp_path / "pool"), offset, 1800) for name, offset in (("v", 384), ("w", 5))}
+    tensors = {name: NewTensor("u8", [1800], span) for name, span in spans.items()}
     kiln_check.write(tmp_path / "a.kiln", tensors)
+    with kiln_check.open(tmp_path / "a.kiln") as file:
+        assert file["v"].offset == 384  # in its page as in the pool's, so that the kernel copies it
+        for name, span in spans.items():
+            assert bytes(file[name].bytes()) == pool[span.offset :][: span.length]
     monkeypatch.delattr(os, "copy_file_range", raising=False)
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     kiln_check.write(tmp_path / "b.kiln", tensors)
@@ -206,6 +284,22 @@ def test_without_unnamed_files_and_kernel_copies_the_result_is_the_same(
             tmp_path / "b.kiln", {"w": NewTensor("u8", [9999], Span(str(tmp_path / "pool"), 0, 9999))}
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.kiln", "b.kiln", "pool"]
+
+
+def test_a_large_file_is_written_out_while_it_is_copied(tmp_path: Path) -> None:
+    pool = os.urandom(1 << 20) * 150
+    (tmp_path / "pool").write_bytes(pool)
+    kiln_check.write(
+        tmp_path / "a.kiln",
+        {
+            "v": NewTensor("u8", [80 << 20], Span(str(tmp_path / "pool"), 384, 80 << 20)),
+            "w": NewTensor("u8", [140 << 20], Span(str(tmp_path / "pool"), 5, 140 << 20)),
+        },
+    )
+    with kiln_check.open(tmp_path / "a.kiln") as file:
+        assert file["v"].bytes() == memoryview(pool)[384:][: 80 << 20]
+        assert file["w"].bytes() == memoryview(pool)[5:][: 140 << 20]
+    assert (tmp_path / "a.kiln").stat().st_size == 384 + (220 << 20)
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:

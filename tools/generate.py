@@ -254,6 +254,9 @@ def main(arguments: list[str] | None = None) -> int:
     except GenerateError as error:
         print(f"generate.py: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"generate.py: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     if options.check:
         lines = out_of_date(wanted)
         print("\n".join(lines) if lines else "generated/ is up to date")

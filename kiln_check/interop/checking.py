@@ -9,7 +9,6 @@ from kiln_check.checking import check_source, unreadable
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.described import SourceTensor
 from kiln_check.interop.planning import Plan, plan
-from kiln_check.output import Span
 from kiln_check.report import OK, Report
 from kiln_check.rules.finding import Finding
 from kiln_check.source import BytesSource
@@ -53,15 +52,10 @@ def report_on(made: Plan, layout: Layout, called: str) -> Report:
 
 def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding) -> Finding:
     """A rule's finding, with the place in the checkpoint where the tensor at fault is described."""
-    if found.tensor is None:
+    if found.tensor is None or names[found.tensor] not in sources:  # a fault of import's own making
         return found._replace(file=made.checkpoint.path)
-    name = names[found.tensor]
-    at = _tensor_at_fault(made, sources, name, found)
-    if at is None:
-        path = _carried_path(made.tensors[name])
-        return found._replace(file=path, offset=0, length=0, data=b"", value="")
-    value = f"{at.name}: {at.text()}"
-    weight = sources[name]
+    weight = sources[names[found.tensor]]
+    at = sources[_at_fault(made.tensors[weight.name], weight.name, found)]
     message = found.message
     if weight.path != at.path:
         message += f" ({os.path.basename(weight.path)} and {os.path.basename(at.path)})"
@@ -70,22 +64,12 @@ def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], f
         offset=at.entry_offset,
         length=at.entry_length,
         data=b"",
-        value=value,
+        value=f"{at.name}: {at.text()}",
         message=message,
     )
 
 
-def _tensor_at_fault(
-    made: Plan, sources: dict[str, SourceTensor], name: str, found: Finding
-) -> SourceTensor | None:
-    """Of a link at fault, the scale or the outer scale; else the tensor itself."""
-    tensor = made.tensors[name]
-    if found.field == "scale_index" and tensor.scale is not None:
-        return sources.get(tensor.scale)
-    if found.field == "outer_index" and tensor.outer is not None:
-        return sources.get(tensor.outer)
-    return sources.get(name)
-
-
-def _carried_path(tensor: NewTensor) -> str | None:
-    return tensor.data.path if isinstance(tensor.data, Span) else None
+def _at_fault(tensor: NewTensor, name: str, found: Finding) -> str:
+    """The name of the scale or outer scale, of a link at fault; else the tensor's own."""
+    linked = {"scale_index": tensor.scale, "outer_index": tensor.outer}.get(found.field)
+    return name if linked is None else linked

@@ -8,6 +8,8 @@ its docstring.
 
 from __future__ import annotations
 
+import re
+
 from kiln_check.codes import ALIGNMENT
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR_SIZES,
@@ -19,6 +21,9 @@ from kiln_check.generated.kiln_v2_records import (
 )
 from kiln_check.rules.finding import Fault
 from kiln_check.rules.view import View, element_count, number_of, quote
+
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+"""What no name may hold (layout page, "Rules", name-text)."""
 
 FOREIGN_FIELDS = ("block_elements", "block_bytes", "foreign_tag")
 
@@ -130,11 +135,11 @@ def name_text(view: View, index: int) -> Fault | None:
         return Fault(
             f"the name of tensor {index} is not UTF-8: byte {error.start} is 0x{raw[error.start]:02x}"
         )
-    for character in text:
-        if character < " " or "\x7f" <= character <= "\x9f":
-            code = f"U+{ord(character):04X}"
-            return Fault(f"the name of tensor {index}, {quote(text)}, holds the control character {code}")
-    return None
+    found = None if text.isprintable() else CONTROL.search(text)
+    if found is None:
+        return None
+    code = f"U+{ord(found[0]):04X}"
+    return Fault(f"the name of tensor {index}, {quote(text)}, holds the control character {code}")
 
 
 def name_unique(view: View, index: int) -> Fault | None:
@@ -145,8 +150,7 @@ def name_unique(view: View, index: int) -> Fault | None:
 
     Fix: rename one of them, or remove the copy.
     """
-    raw = view.directory.name_raw(index) or b""
-    first = view.first_of_name[raw]
+    first = view.first_with_name_of(index)
     if first == index:
         return None
     return Fault(f"{view.short_label(index)} has the name of tensor {first}")

@@ -10,6 +10,9 @@ from kiln_check.codes import SCALES, SCALES_AND_OUTER
 from kiln_check.directory import Descriptor, Directory, Header
 from kiln_check.generated.kiln_v2_records import DTYPES, MAX_RANK
 
+LONGEST_KEY = 256
+"""Bytes of a name that are kept to tell names apart; blake2b's 64 bytes stand for longer ones."""
+
 LONGEST_QUOTE = 80
 """Characters of a name that a message shows."""
 
@@ -47,14 +50,18 @@ class View:
         tensor = self.tensor(index)
         return tensor.outer_index if tensor.scheme == SCALES_AND_OUTER else None
 
+    def first_with_name_of(self, index: int) -> int:
+        """The lowest index among `tensors` of a tensor with the same name."""
+        raw = self.directory.name_raw(index)
+        return index if raw is None else self._first_by_name.get(_name_key(raw), index)
+
     @cached_property
-    def first_of_name(self) -> dict[bytes, int]:
-        """The lowest index of each name among `tensors`."""
-        first: dict[bytes, int] = {}
+    def _first_by_name(self) -> dict[object, int]:
+        first: dict[object, int] = {}
         for index in self.tensors:
             raw = self.directory.name_raw(index)
             if raw is not None:
-                first.setdefault(raw, index)
+                first.setdefault(_name_key(raw), index)
         return first
 
     @cached_property
@@ -108,6 +115,15 @@ class View:
         """A tensor as a message calls it, without its type: `tensor 0 "w"`."""
         name = self.directory.name(index)
         return f"tensor {index}" if name is None else f"tensor {index} {quote(name)}"
+
+
+def _name_key(raw: bytes) -> object:
+    """What stands for a name: itself, or a digest of one so long that many would fill the memory."""
+    if len(raw) <= LONGEST_KEY:
+        return raw
+    from hashlib import blake2b
+
+    return blake2b(raw).digest(), len(raw)
 
 
 def element_count(tensor: Descriptor) -> int:

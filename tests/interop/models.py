@@ -57,11 +57,15 @@ def _compressed(format_: str, **weights: object) -> dict[str, Any]:
     return _config(quant_method="compressed-tensors", format=format_, config_groups={"group_0": group})
 
 
+def _sizes(*sizes: int) -> Made:
+    return Made("I64", (len(sizes),), b"".join(size.to_bytes(8, "little") for size in sizes))
+
+
 def _packed_words(**changes: Made) -> dict[str, Made]:
     tensors = {
         "a.weight_packed": Made("I32", (4, 16)),
         "a.weight_scale": Made("BF16", (4, 4)),
-        "a.weight_shape": Made("I64", (2,), (4).to_bytes(8, "little") + (128).to_bytes(8, "little")),
+        "a.weight_shape": _sizes(4, 128),
     }
     return {**tensors, **{name.replace("__", "."): made for name, made in changes.items()}}
 
@@ -216,19 +220,118 @@ MODELS: dict[str, Model] = {
             "tensor.weight": "one scale for a matrix",
         },
     ),
+    "blocks-by-config": Model(
+        {
+            "a.weight": Made("F8_E4M3", (128, 128)),
+            "a.weight_scale": Made("F32", (2, 2)),
+            "b.weight": Made("F8_E4M3", (1, 128)),
+            "b.weight_scale": Made("F8_E8M0", (1, 2)),
+        },
+        reasons=dict.fromkeys(("a.weight", "b.weight"), "a scale for each block of rows and columns"),
+        config=_compressed(
+            "float-quantized", num_bits=8, type="float", strategy="block", block_structure=[64, 64]
+        ),
+    ),
+    "no-convention": Model(
+        {
+            "words.weight_packed": Made("I32", (4, 16)),
+            "words.weight_scale": Made("BF16", (4, 4)),
+            "odd.weight_packed": Made("I32", (4, 16)),
+            "odd.weight_scale": Made("BF16", (4, 3)),
+            "odd.weight_shape": _sizes(4, 128),
+            "flat.weight_packed": Made("I32", (4, 16)),
+            "flat.weight_scale": Made("BF16", (16,)),
+            "flat.weight_shape": _sizes(4, 128),
+            "short.weight_packed": Made("I32", (4, 16)),
+            "short.weight_scale": Made("BF16", (4, 4)),
+            "short.weight_shape": Made("I64", (3,)),
+            "signed.weight_packed": Made("I8", (6, 32)),
+            "signed.weight_scale": Made("F8_E4M3", (6, 4)),
+            "wide.weight_packed": Made("U8", (6, 32)),
+            "wide.weight_scale": Made("F32", (6, 4)),
+            "outer.weight_packed": Made("U8", (6, 32)),
+            "outer.weight_scale": Made("F8_E4M3", (6, 4)),
+            "outer.weight_global_scale": Made("BF16", (1,)),
+            "bytes.weight": Made("U8", (6, 32)),
+            "bytes.weight_scale": Made("F32", (6, 4)),
+            "cube.weight": Made("F8_E4M3", (6, 64)),
+            "cube.weight_scale": Made("F32", (6, 2, 2)),
+            "none.weight": Made("F8_E4M3", (6, 0)),
+            "none.weight_scale": Made("F32", (6, 1)),
+            "ratio.weight": Made("U32", (6, 8)),
+            "ratio.scales": Made("U8", (6, 5)),
+        },
+        reasons={
+            f"{base}.{weight}": "no known convention"
+            for weight, bases in (
+                ("weight_packed", ("words", "odd", "flat", "short", "signed", "wide", "outer")),
+                ("weight", ("bytes", "cube", "none", "ratio")),
+            )
+            for base in bases
+        },
+    ),
+    "no-pairs": Model(
+        {
+            "a_blocks": Made("F32", (6, 4, 16)),
+            "a_scales": Made("F32", (6, 4)),
+            "b_blocks": Made("U8", (6, 4, 8)),
+            "b_scales": Made("U8", (6, 4)),
+            "c.weight": Made("F32", (6, 8)),
+            "c.scales": Made("F32", (6, 8)),
+            "d.weight": Made("BF16", (6, 8)),
+            "d.scale": Made("F8_E8M0", (6, 8)),
+        }
+    ),
+    "two-bits-in-words": Model(
+        _packed_words(),
+        reasons={"a.weight_packed": "no known convention"},
+        config=_compressed("pack-quantized", num_bits=2, type="int", strategy="group", group_size=32),
+    ),
+    "more-zero-points": Model(
+        {
+            "a.weight": Made("I8", (6, 64)),
+            "a.weight_scale": Made("F32", (6, 1)),
+            "a.weight_zero_point": Made("I8", (6, 1)),
+            "b.weight_packed": Made("I32", (4, 16)),
+            "b.weight_scale": Made("BF16", (4, 4)),
+            "b.weight_zero_point": Made("I32", (1, 4)),
+        },
+        reasons={"a.weight": "zero points", "b.weight_packed": "zero points"},
+    ),
+    "one-for-each-expert": Model(
+        {
+            "a.weight": Made("F8_E4M3", (3, 6, 64)),
+            "a.weight_scale": Made("F32", (3,)),
+            "b.weight": Made("F8_E4M3", (6, 64)),
+            "b.weight_scale_inv": Made("F32", ()),
+        },
+        reasons={"a.weight": "one scale for a matrix", "b.weight": "one scale for a matrix"},
+        config=_compressed("float-quantized", num_bits=8, type="float", strategy="tensor"),
+    ),
+    "modelopt-mxfp4": Model(
+        {"a.weight": Made("U8", (6, 32)), "a.weight_scale": Made("U8", (6, 2))},
+        {"a.weight": Linked(1, 1, 32, "e2m1", (6, 64), "e8m0")},
+        config={"config.json": {"text_config": {"quantization_config": {"quant_method": "modelopt"}}}},
+    ),
+    "two-scales-for-one": Model(
+        {
+            "a.weight": Made("U8", (6, 32)),
+            "a.scale": Made("F8_E8M0", (6, 2)),
+            "a.weight_scale": Made("U8", (6, 2)),
+        },
+        {"a.weight": Linked(1, 1, 32, "e2m1", (6, 64), "e8m0")},
+    ),
     "int4-by-shape": Model(_packed_words(), {"a.weight_packed": Linked(1, 1, 32, "u4", (4, 128), "bf16")}),
     "int8-words": Model(
         _packed_words(
-            a__weight_shape=Made("I64", (2,), (4).to_bytes(8, "little") + (64).to_bytes(8, "little")),
+            a__weight_shape=_sizes(4, 64),
             a__weight_scale=Made("BF16", (4, 1)),
         ),
         {"a.weight_packed": Linked(1, 1, 64, "u8", (4, 64), "bf16")},
         config=_compressed("pack-quantized", num_bits=8, type="int", strategy="channel"),
     ),
     "int4-part-words": Model(
-        _packed_words(
-            a__weight_shape=Made("I64", (2,), (4).to_bytes(8, "little") + (124).to_bytes(8, "little"))
-        ),
+        _packed_words(a__weight_shape=_sizes(4, 124)),
         reasons={"a.weight_packed": "rows that do not fill whole words"},
     ),
     "int4-activation-order": Model(

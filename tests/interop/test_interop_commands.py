@@ -51,7 +51,9 @@ def test_a_wrong_count_stops_import_unless_both_may_be_apart(
         assert part in err
     assert err.splitlines()[-1].startswith("kiln: not imported, scale-count: ")
     assert main(["import", str(copy), "-o", str(output), "--allow-unlinked"]) == 0
-    assert f'    "{weight}": off by -4' in capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    assert f'    "{weight}": off by -4' in lines
+    assert lines[1].startswith("  linked 7: compressed-tensors nvfp4-pack-quantized")
     with kiln_check.open(output) as file:
         assert (file[weight].scheme, file[weight].dtype, file[weight].shape) == (0, "u8", (64, 32))
         assert file[scale].dtype == "f8e4m3"
@@ -118,15 +120,17 @@ def test_a_folder_s_files_are_all_checked_in_order(
     (copy / "extra.safetensors").write_bytes(
         MODELS["plain"].write(copy_of("ct-int4", tmp_path)).joinpath("model.safetensors").read_bytes()
     )
-    kiln_check.write(copy / "z.kiln", {"w": kiln_check.NewTensor("u8", [3], b"abc")})
+    names = ["z.kiln", *(f"k{number}.kiln" for number in range(9))]
+    for name in names:
+        kiln_check.write(copy / name, {"w": kiln_check.NewTensor("u8", [3], b"abc")})
     assert main(["check", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{tmp_path / 'ct-int4' / 'model.safetensors'}: OK",
-        f"{copy / 'z.kiln'}: OK",
+        *(f"{copy / name}: OK" for name in sorted(names)),
         f"{copy / 'a.gguf'}: OK",
         f"{copy / 'extra.safetensors'}: OK",
         f"{copy / 'model.safetensors.index.json'}: OK",
-        "5 files: 5 OK",
+        "14 files: 14 OK",
     ]
     assert main(["check", str(copy / "*.safetensors")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "3 files: 3 OK"
@@ -160,8 +164,9 @@ def test_a_plain_check_loads_nothing_of_interop(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_file_s_name_that_kiln_can_not_keep_is_a_finding(tmp_path: Path) -> None:
-    path = tmp_path / "a\nb.safetensors"
+@pytest.mark.parametrize("name", ["a\nb", "\udcff"])
+def test_a_file_s_name_that_kiln_can_not_keep_is_a_finding(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.safetensors"
     path.write_bytes((CHECKPOINTS / "ct-mxfp4" / "model.safetensors").read_bytes())
     assert main(["check", str(path)]) == 1
     assert main(["import", str(path), "-o", str(tmp_path / "out.kiln")]) == 1

@@ -17,6 +17,7 @@ from kiln_check.interop.checking import check_checkpoint
 from kiln_check.interop.config import LONGEST_CONFIG
 from kiln_check.interop.gguf import LONGEST_HEADER
 from kiln_check.interop.rules import OWN_RULES
+from kiln_check.interop.safetensors import LONGEST_HEADER as LONGEST_JSON
 from kiln_check.report import Report
 from tests.interop.building import (
     CHECKPOINTS,
@@ -71,6 +72,7 @@ def sharded(change: Callable[[Path], object]) -> Callable[[Path], Path]:
 
     def build(target: Path) -> Path:
         copy = copy_of("ct-nvfp4-sharded", target)
+        (target / "model.safetensors").write_bytes(safetensors_bytes({"x": Made("U8", (1,))}))
         change(copy)
         return copy
 
@@ -214,6 +216,10 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
         "shard-missing",
         index(lambda content: content["weight_map"].update(x="../x.safetensors")),
     ),
+    "an index that names a file in another folder": (
+        "shard-missing",
+        index(lambda content: content["weight_map"].update(x=os.path.join("..", "model.safetensors"))),
+    ),
     "an index that names a file of no checkpoint": (
         "shard-missing",
         index(lambda content: content["weight_map"].update(x="config.json")),
@@ -255,6 +261,22 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
             )
         ),
     ),
+    "an index with something after the object": (
+        "header-text",
+        sharded(lambda folder: (folder / INDEX).write_text((folder / INDEX).read_text() + "é}")),
+    ),
+    "an index with two weight_maps": (
+        "duplicate-key",
+        sharded(
+            lambda folder: (folder / INDEX).write_text(
+                (folder / INDEX).read_text().rstrip("}\n ") + '},"weight_map":{}}'
+            )
+        ),
+    ),
+    "an index without a colon": (
+        "header-text",
+        sharded(lambda folder: (folder / INDEX).write_text('{"weight_map" {}}')),
+    ),
     "a config that is no JSON": (
         "config-text",
         sharded(lambda folder: (folder / "config.json").write_text("{")),
@@ -282,6 +304,18 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "a scale of whole bytes that is missing": (
         "scale-missing",
         changed("ct-fp8-channel", "model.safetensors", lambda tensors: tensors.pop(f"{Q}.weight_scale")),
+    ),
+    "a scale of ModelOpt that is missing": (
+        "scale-missing",
+        MODELS["modelopt-nvfp4"]._replace(tensors={"a.weight": Made("U8", (6, 32))}).write,
+    ),
+    "a scale of MLX that is missing": (
+        "scale-missing",
+        MODELS["mlx-by-config"]._replace(tensors={"a.weight": Made("U32", (6, 8))}).write,
+    ),
+    "a scale of gpt-oss that is missing": (
+        "scale-missing",
+        MODELS["gpt-oss"]._replace(tensors={"a_blocks": Made("U8", (6, 8, 16))}).write,
     ),
     "a scale that nothing uses": (
         "scale-unused",
@@ -362,6 +396,21 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "a value of a type that GGUF has not": (
         "header-text",
         gguf(gguf_bytes(keys=gguf_key("a", 13, bytes(8)), num_keys=1)),
+    ),
+    "a name in gguf that is too long": (
+        "header-text",
+        gguf_of(gguf_entry("n" * 65536, (64,))),
+    ),
+    "a value of a type that GGUF has not, after those that it has": (
+        "header-text",
+        gguf(
+            gguf_bytes(
+                keys=gguf_key("a", 9, struct.pack("<IQ", 5, 2) + bytes(8))
+                + gguf_key("general.alignment", 4, struct.pack("<I", 64))
+                + gguf_key("b", 99, bytes(8)),
+                num_keys=3,
+            )
+        ),
     ),
     "arrays nested deeply": (
         "header-text",
@@ -490,6 +539,15 @@ def test_a_wrong_count_across_shards_names_both_files(
     assert raw[finding["offset"] :][: finding["length"]].endswith(b"}")
 
 
+def test_an_outer_scale_without_an_element_is_told_where_it_is_described(tmp_path: Path) -> None:
+    copy = copy_of("ct-nvfp4", tmp_path)
+    outer = f"{Q}.weight_global_scale"
+    edit(copy / "model.safetensors", lambda tensors: tensors.update({outer: Made("F32", (0,))}))
+    (found,) = check(copy).findings
+    assert (found.rule, found.name) == ("outer-count", f"{Q}.weight_packed")
+    assert (copy / "model.safetensors").read_bytes()[found.offset :].startswith(f'"{outer}":'.encode())
+
+
 def test_a_name_that_the_rules_reject_is_a_finding_at_its_entry(tmp_path: Path) -> None:
     tensors = {
         "": Made("U8", (3,)),
@@ -531,6 +589,24 @@ def test_a_checkpoint_of_each_convention_is_ok(name: str, tmp_path: Path) -> Non
 def test_a_gguf_file_is_ok(tmp_path: Path) -> None:
     write_gguf(tmp_path / "model.gguf")
     assert check_checkpoint(str(tmp_path / "model.gguf")).findings == ()
+
+
+def test_a_shard_alone_must_have_what_no_other_has(tmp_path: Path) -> None:
+    copy = copy_of("ct-nvfp4-sharded", tmp_path)
+    content = json.loads((copy / INDEX).read_text())
+    del content["weight_map"][f"{DOWN}.weight_scale"]
+    (copy / INDEX).write_text(json.dumps(content))
+    (found,) = check_checkpoint(str(copy / FIRST)).findings
+    assert (found.rule, found.name) == ("scale-missing", f"{DOWN}.weight_packed")
+
+
+def test_a_header_longer_than_the_format_allows_is_not_read(tmp_path: Path) -> None:
+    with open(tmp_path / "model.safetensors", "wb") as file:
+        file.write((LONGEST_JSON + 1).to_bytes(8, "little") + b"{}")
+        file.truncate(2 * LONGEST_JSON)
+    (found,) = check_checkpoint(str(tmp_path / "model.safetensors")).findings
+    assert (found.rule, found.offset, found.length) == ("header-length", 0, 8)
+    assert found.message == f"the header claims {LONGEST_JSON + 1} bytes; the format allows {LONGEST_JSON}"
 
 
 def test_a_very_long_gguf_header_is_not_read(tmp_path: Path) -> None:

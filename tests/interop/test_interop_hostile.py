@@ -185,6 +185,13 @@ def peak_of(path: Path) -> int:
         tracemalloc.stop()
 
 
+REFUSED_AT_ONCE = (
+    "a header of 2^64 bytes",
+    "2^64 tensors",
+    "2^64 keys",
+    "a key of 2^40 bytes",
+)
+
 CLAIMS = {
     "the longest header": ("model.safetensors", LONGEST_HEADER.to_bytes(8, "little") + b"{}"),
     "a header of 2^64 bytes": ("model.safetensors", b"\xff" * 8 + b"{}"),
@@ -214,7 +221,19 @@ def test_a_claim_allocates_nothing(claim: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(raw)
     peak_of(tmp_path / name)  # modules are loaded the first time
     assert peak_of(tmp_path / name) < 1 << 20
-    assert check_checkpoint(str(tmp_path / name)).verdict not in ("OK", UNREADABLE)
+    report = check_checkpoint(str(tmp_path / name))
+    assert report.verdict not in ("OK", UNREADABLE)
+    assert ("the header claims" in report.findings[0].message) == (claim in REFUSED_AT_ONCE)
+
+
+@pytest.mark.parametrize("depth", [500, 1900, 30_000])
+def test_nesting_of_any_depth_gets_a_verdict(depth: int, tmp_path: Path) -> None:
+    nested = "[" * depth + "]" * depth
+    (tmp_path / "model.safetensors").write_bytes(with_header(f'{{"a":{nested}}}'.encode()))
+    assert judged(tmp_path / "model.safetensors") == "TYPE"
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(f'{{"metadata":{nested},"weight_map":{{"a":"gone.safetensors"}}}}')
+    assert judged(index) != "OK"
 
 
 def test_a_header_of_faults_ends(tmp_path: Path) -> None:

