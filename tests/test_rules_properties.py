@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from kiln_check import check
 from kiln_check.report import OK
 from kiln_check.rules import RULES
+from kiln_check.rules.view import LONGEST_KEY
 from tests.strategies import FAULTS, broken_files, sound_files
-from tools.corpus.layout import File
+from tools.corpus.layout import File, Tensor
 
 ORDER = [rule.name for rule in RULES]
 
@@ -47,6 +48,15 @@ def test_the_verdict_is_the_status_of_the_first_rule_in_the_tables_order(
     ]
     assert places == sorted(set(places))
     assert report.verdict == (report.findings[0].status if report.findings else OK)
+
+
+@pytest.mark.parametrize("length", [LONGEST_KEY, LONGEST_KEY + 1, 65535])
+def test_long_names_are_told_apart_by_every_byte(length: int) -> None:
+    name = "n" * length
+    file = File(Tensor(name, "u8", ()), Tensor(name[:-1] + "o", "u8", ()), Tensor(name, "u8", ()))
+    file.set(1, group_size=1)
+    findings = [(finding.rule, finding.tensor) for finding in check(bytes(file)).findings]
+    assert findings == [("name-unique", 2), ("scheme-none", 1)]
 
 
 @given(sound_files(), st.data())
