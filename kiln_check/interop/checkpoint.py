@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kiln_check.interop.config import COMPANIONS, LONGEST_CONFIG, Config, config_of, read_config
 from kiln_check.interop.described import SourceFile, SourceTensor
 from kiln_check.interop.index import INDEX_SUFFIX, Index, Listed, read_index
-from kiln_check.interop.recognising import Beside
+from kiln_check.interop.pairs import Beside
 from kiln_check.interop.rules import finding
 from kiln_check.interop.safetensors import read_safetensors
 from kiln_check.rules.finding import Finding

@@ -28,6 +28,9 @@ class Hint(NamedTuple):
         strategy: "tensor", "channel", "group", "block" and so on.
         group_size: elements that share a scale.
         block: rows and columns that share a scale.
+        symmetric: False where weights have zero points.
+        reordered: True where the elements of a group are not side by side, and a
+            weight_g_idx says which they are.
 
     """
 
@@ -38,6 +41,8 @@ class Hint(NamedTuple):
     strategy: str | None = None
     group_size: int | None = None
     block: tuple[int, int] | None = None
+    symmetric: bool | None = None
+    reordered: bool | None = None
 
 
 class Config(NamedTuple):
@@ -45,21 +50,23 @@ class Config(NamedTuple):
 
     Attributes:
         hints: those for any module.
-        modules: those for one module, by its name.
+        modules: those for one module, by its name; none for one that is not quantized.
+        ignored: patterns of modules that are not quantized: a name, or "re:" and a
+            regular expression.
 
     """
 
     hints: tuple[Hint, ...] = ()
-    modules: Mapping[str, Hint] = {}
+    modules: Mapping[str, tuple[Hint, ...]] = {}
+    ignored: tuple[str, ...] = ()
 
     def of(self, module: str) -> tuple[Hint, ...]:
         """The hints for a module, such as "model.layers.0.mlp.up_proj"."""
-        own = self.modules.get(module)
-        return self.hints if own is None else (own,)
+        return self.modules.get(module, self.hints)
 
-    def of_method(self, module: str, method: str) -> tuple[Hint, ...]:
-        """The hints for a module that come from one tool."""
-        return tuple(hint for hint in self.of(module) if hint.method == method)
+    def may_ignore(self, module: str) -> bool:
+        """Whether a module is one of those that are not quantized, or may be one."""
+        return any(_may_match(pattern, module) for pattern in self.ignored)
 
 
 def read_config(raw: bytes) -> dict[str, Any]:
@@ -79,15 +86,20 @@ def read_config(raw: bytes) -> dict[str, Any]:
 def config_of(companions: Mapping[str, dict[str, Any]]) -> Config:
     """The hints that companions give, by their file names."""
     hints: list[Hint] = []
-    modules: dict[str, Hint] = {}
+    modules: dict[str, tuple[Hint, ...]] = {}
+    ignored: list[str] = []
     config = companions.get("config.json", {})
     for place in (config, _dict(config.get("text_config"))):
         for key in ("quantization_config", "compression_config"):
-            hints += _quantization_hints(_dict(place.get(key)))
+            quantization = _dict(place.get(key))
+            hints += _quantization_hints(quantization)
+            _add_modelopt_layers(quantization, modules)
+            ignored += _texts(quantization.get("ignore"))
         _add_mlx(_dict(place.get("quantization")), hints, modules)
     hf = _dict(companions.get("hf_quant_config.json", {}).get("quantization"))
     hints += _modelopt_hints(hf)
-    return Config(tuple(dict.fromkeys(hints)), modules)
+    _add_modelopt_layers(hf, modules)
+    return Config(tuple(dict.fromkeys(hints)), modules, tuple(dict.fromkeys(ignored)))
 
 
 def _quantization_hints(quantization: dict[str, Any]) -> Iterator[Hint]:
@@ -108,6 +120,7 @@ def _groups(quantization: dict[str, Any], method: str) -> Iterator[Hint]:
     """A hint for each config group of compressed-tensors."""
     for group in _dict(quantization.get("config_groups")).values():
         weights = _dict(_dict(group).get("weights"))
+        symmetric = weights.get("symmetric", True if weights else None)
         format_ = _text(_dict(group).get("format")) or _text(quantization.get("format"))
         yield Hint(
             method,
@@ -117,6 +130,8 @@ def _groups(quantization: dict[str, Any], method: str) -> Iterator[Hint]:
             _text(weights.get("strategy")),
             _number(weights.get("group_size")),
             _block(weights.get("block_structure")),
+            symmetric if isinstance(symmetric, bool) else None,
+            weights.get("actorder") in ("group", "dynamic", True),
         )
 
 
@@ -126,19 +141,56 @@ def _modelopt_hints(quantization: dict[str, Any]) -> Iterator[Hint]:
         yield Hint(MODELOPT, algorithm, group_size=_number(quantization.get("group_size")))
 
 
-def _add_mlx(quantization: dict[str, Any], hints: list[Hint], modules: dict[str, Hint]) -> None:
-    """MLX has one entry for the model, and one a module that differs from it."""
+def _add_modelopt_layers(quantization: dict[str, Any], modules: dict[str, tuple[Hint, ...]]) -> None:
+    """ModelOpt's MIXED_PRECISION has an entry for each layer."""
+    for module, value in _dict(quantization.get("quantized_layers")).items():
+        own = tuple(_modelopt_hints(_dict(value)))
+        if own:
+            modules[module] = own
+
+
+def _add_mlx(quantization: dict[str, Any], hints: list[Hint], modules: dict[str, tuple[Hint, ...]]) -> None:
+    """MLX has one entry for the model, and one a module that differs from it; false for none."""
     if "group_size" not in quantization:
         return
-    hints.append(_mlx_hint(quantization))
+    hints.append(_mlx_hint(quantization, {}))
     for module, value in quantization.items():
         if isinstance(value, dict):
-            modules[module] = _mlx_hint({**quantization, **value})
+            modules[module] = (_mlx_hint(value, quantization),)
+        elif value is False:
+            modules[module] = ()
 
 
-def _mlx_hint(values: dict[str, Any]) -> Hint:
-    mode = _text(values.get("mode")) or "affine"
-    return Hint(MLX, mode, _number(values.get("bits")), group_size=_number(values.get("group_size")))
+def _mlx_hint(values: dict[str, Any], default: dict[str, Any]) -> Hint:
+    mode, bits, group_size = (values.get(key, default.get(key)) for key in ("mode", "bits", "group_size"))
+    return Hint(MLX, _text(mode) or "affine", _number(bits), group_size=_number(group_size))
+
+
+_MORE_THAN_DOTS = frozenset("[](){}|+?^*\\")
+
+
+def _may_match(pattern: str, module: str) -> bool:
+    """Whether a name matches; of a regular expression only dots, ".*" and "$" are understood.
+
+    One that has more may match: a config's expression is never run.
+    """
+    if not pattern.startswith("re:"):
+        return pattern == module
+    pattern = pattern[3:].removeprefix("^")
+    to_end = pattern.endswith("$")
+    parts = pattern.removesuffix("$").replace("\\.", ".").split(".*")
+    if any(_MORE_THAN_DOTS & set(part) for part in parts):
+        return True
+    first, *others = parts
+    if not module.startswith(first):
+        return False
+    at = len(first)
+    for part in others:
+        at = module.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return not to_end or module.endswith(parts[-1])
 
 
 def _dict(value: object) -> dict[str, Any]:
@@ -147,6 +199,10 @@ def _dict(value: object) -> dict[str, Any]:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _number(value: object) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Set
+from math import prod
 from typing import NamedTuple, TypeVar
 
 from kiln_check.interop.config import COMPRESSED_TENSORS, MLX, MODELOPT, Hint
@@ -17,30 +18,42 @@ from kiln_check.interop.pairs import (
     ACTIVATION_ORDER,
     BLOCKS,
     ELSEWHERE,
-    MISSING,
     ONE_SCALE,
     PART_WORDS,
     PER_EXPERT,
     UNKNOWN,
     ZERO_POINTS,
+    Link,
     Outcome,
     Pair,
     Unlinked,
     doubled,
     grouped,
+    own_order,
 )
-from kiln_check.rules.view import quote
+from kiln_check.rules.finding import Finding
+from kiln_check.rules.view import number_of, quote
 
 MX_GROUP, NV_GROUP = 32, 16
 """Elements that share a scale in the MX formats and in NVFP4."""
 
 USUAL_BLOCK = (128, 128)
 
+BLOCK_SIZES = (128, 64, 32, 16, 256, 512)
+"""Rows, and columns, of square blocks that a scale's shape is tried against; the usual first."""
+
 E8M0_CALLED = ("U8", "F8_E8M0")
 """What an e8m0 scale is called on disk."""
 
+E4M3_CALLED = ("F8_E4M3",)
+
+FLOATS = ("F16", "BF16", "F32", "F8_E8M0", "F8_E4M3", "F8_E5M2")
+"""Dtypes of scales by channel and by group."""
+
 EIGHT_BITS = ("F8_E4M3", "F8_E5M2", "I8")
 WORD_BITS = 32
+
+NVFP4_PACKED, MXFP4_PACKED = "nvfp4-pack-quantized", "mxfp4-pack-quantized"
 
 
 def compressed_packed(pair: Pair) -> Outcome:
@@ -54,30 +67,40 @@ def compressed_packed(pair: Pair) -> Outcome:
     shape = doubled(pair.weight.shape)
     if pair.weight.called != "U8" or not shape:
         return _unknown(pair)
-    if pair.scale.called == "F8_E4M3":
-        name = f"{COMPRESSED_TENSORS} nvfp4-pack-quantized"
-        return _with_outer(pair, name, shape, ".weight_global_scale")
-    if pair.scale.called in E8M0_CALLED:
-        name = f"{COMPRESSED_TENSORS} mxfp4-pack-quantized"
-        return pair.link(name, "e2m1", shape, MX_GROUP, "e8m0")
-    return _unknown(pair)
+    told = {hint.format for hint in pair.of_method(COMPRESSED_TENSORS)} & {NVFP4_PACKED, MXFP4_PACKED}
+    if pair.scale.called in E4M3_CALLED and told != {MXFP4_PACKED}:
+        return _with_outer(pair, f"{COMPRESSED_TENSORS} {NVFP4_PACKED}", shape, ".weight_global_scale")
+    if pair.scale.called in E8M0_CALLED and told != {NVFP4_PACKED}:
+        return pair.link(f"{COMPRESSED_TENSORS} {MXFP4_PACKED}", "e2m1", shape, MX_GROUP, "e8m0")
+    if told == {NVFP4_PACKED}:
+        return pair.wrong_dtype(NVFP4_PACKED, *E4M3_CALLED)
+    return pair.wrong_dtype(MXFP4_PACKED, *E8M0_CALLED) if told == {MXFP4_PACKED} else _unknown(pair)
 
 
 def _with_outer(pair: Pair, convention: str, shape: tuple[int, ...], suffix: str) -> Outcome:
     """NVFP4: groups of 16 with f8e4m3 scales, and one f32 over them."""
+    outer = pair.beside(suffix)
     name = pair.base + suffix
-    outer = pair.tensors.get(name)
     if outer is None:
-        if name in pair.elsewhere:
+        if pair.is_elsewhere(suffix):
             return pair.unlinked(ELSEWHERE, f"{quote(name)} is")
-        message = f"{quote(pair.weight.name)} has no outer scale: there is no {quote(name)}"
-        fault = pair.fault("scale-missing", message, pair.weight)
-        return Unlinked(pair.weight.name, MISSING, f"there is no {quote(name)}", fault)
+        return pair.missing("outer scale", name)
     if outer.num_elements > 1:
-        return pair.unlinked(PER_EXPERT, f"{quote(name)} has {outer.num_elements} elements")
+        return _many_outers(pair, outer, shape)
     if outer.type.dtype != "f32":
         return pair.unlinked(UNKNOWN, f"the outer scale {quote(name)} is {outer.called}, not F32")
     return pair.link(convention, "e2m1", shape, NV_GROUP, outer=outer)
+
+
+def _many_outers(pair: Pair, outer: SourceTensor, shape: tuple[int, ...]) -> Unlinked:
+    """Outer scales for the matrices of a stack: one or a few for each."""
+    experts = shape[:-2]
+    detail = f"{quote(outer.name)} has {outer.num_elements} elements"
+    if experts and (outer.shape[: len(experts)] == experts or outer.num_elements == prod(experts)):
+        return pair.unlinked(PER_EXPERT, detail, *_groups_due(pair, shape, NV_GROUP))
+    matrices = number_of(prod(experts), "outer scale")
+    message = f"{quote(pair.weight.name)} ({pair.weight.text()}) needs {matrices}; {detail}"
+    return Unlinked(pair.weight.name, UNKNOWN, detail, pair.fault("scale-shape", message, outer))
 
 
 def _packed_words(pair: Pair) -> Outcome:
@@ -87,13 +110,12 @@ def _packed_words(pair: Pair) -> Outcome:
     that are no element. Zero points and g_idx have no place in Kiln.
     """
     hints = pair.of_method(COMPRESSED_TENSORS)
-    if pair.beside(".weight_zero_point") is not None:
-        return _zero_points(pair, hints)
-    if pair.beside(".weight_g_idx") is not None:
-        return pair.unlinked(ACTIVATION_ORDER, f"{quote(pair.base + '.weight_g_idx')} says which")
     shape = _weight_shape(pair)
+    prevented = _zero_points(pair, hints, shape) or _activation_order(pair, hints, shape)
+    if prevented is not None:
+        return prevented
     if shape is None:
-        return pair.unlinked(UNKNOWN, f"there is no {quote(pair.base + '.weight_shape')} to go by")
+        return _without_shape(pair, hints)
     words = pair.weight.shape
     bits = _only({hint.bits for hint in hints}) or next(
         (bits for bits in (4, 8) if words[-1:] == (-(-shape[-1] * bits // WORD_BITS),)), 4
@@ -110,13 +132,40 @@ def _packed_words(pair: Pair) -> Outcome:
         working = f"ceil({shape[-1]} / {per_word}) = {due[-1]}"
         fault = pair.fault("packed-shape", message, pair.weight, working)
         return Unlinked(pair.weight.name, UNKNOWN, "its words don't fit its weight_shape", fault)
-    if shape[-1] % per_word:
-        return pair.unlinked(PART_WORDS, f"{shape[-1]} elements in {words[-1]} words of {per_word}")
     group_size = _group_size(pair, shape, hints)
+    if shape[-1] % per_word:
+        detail = f"{shape[-1]} elements in {words[-1]} words of {per_word}"
+        return pair.unlinked(PART_WORDS, detail, *_groups_due(pair, shape, group_size))
     if group_size is None:
         return pair.unlinked(UNKNOWN, f"{pair.scale.text()} gives no group size for rows of {shape[-1]}")
-    name = f"{COMPRESSED_TENSORS} pack-quantized int{bits}"
-    return pair.link(name, f"u{bits}", shape, group_size)
+    return _link_floats(pair, f"{COMPRESSED_TENSORS} pack-quantized int{bits}", f"u{bits}", shape, group_size)
+
+
+def _without_shape(pair: Pair, hints: tuple[Hint, ...]) -> Unlinked:
+    """Packed words without a weight_shape that can be read: a fault, if the config names the convention."""
+    name = pair.base + ".weight_shape"
+    if pair.is_elsewhere(".weight_shape"):
+        return pair.unlinked(ELSEWHERE, f"{quote(name)} is")
+    found = pair.beside(".weight_shape")
+    if found is None:
+        detail = f"there is no {quote(name)} to go by"
+    else:
+        rank = number_of(len(pair.weight.shape), "dimension")
+        detail = f"{quote(name)} ({found.text()}) holds no shape of {rank}"
+    if not any(hint.format == "pack-quantized" for hint in hints):
+        return pair.unlinked(UNKNOWN, detail)
+    message = f"{quote(pair.weight.name)} ({pair.weight.text()}) is packed, and {detail}"
+    fault = pair.fault("packed-shape", message, found or pair.weight)
+    return Unlinked(pair.weight.name, UNKNOWN, detail, fault)
+
+
+def _link_floats(
+    pair: Pair, convention: str, dtype: str, shape: tuple[int, ...], group_size: int
+) -> Link | Unlinked:
+    """Link a scale that has a float dtype of its own."""
+    if pair.scale.called not in FLOATS:
+        return pair.unlinked(UNKNOWN, f"{quote(pair.scale.name)} is {pair.scale.called}, no float")
+    return pair.link(convention, dtype, shape, group_size)
 
 
 def _weight_shape(pair: Pair) -> tuple[int, ...] | None:
@@ -132,14 +181,63 @@ def _weight_shape(pair: Pair) -> tuple[int, ...] | None:
     return shape if min(shape) >= 0 else None
 
 
-def _zero_points(pair: Pair, hints: tuple[Hint, ...]) -> Unlinked:
-    shape = _weight_shape(pair)
-    detail = f"{quote(pair.base + '.weight_zero_point')}"
+def _zero_points(pair: Pair, hints: tuple[Hint, ...], shape: tuple[int, ...] | None) -> Unlinked | None:
+    """Why zero points keep an integer weight from being linked; None where it has none.
+
+    They are bytes in the order of the scales, or packed like the weight, along the rows.
+
+    Args:
+        pair: the weight and its scale.
+        hints: those of compressed-tensors.
+        shape: the weight's in elements, where it is known.
+
+    """
+    suffix = ".weight_zero_point"
+    name = quote(pair.base + suffix)
+    symmetric = {hint.symmetric for hint in hints}
+    zeros = pair.beside(suffix)
+    if zeros is None:
+        if pair.is_elsewhere(suffix, ruled_out=symmetric == {True}):
+            return pair.unlinked(ELSEWHERE, f"{name} is")
+        if symmetric == {False}:
+            return pair.missing("zero points", pair.base + suffix)
+        detail = f"the config gives them to some weights; there is no {name}"
+        return pair.unlinked(ZERO_POINTS, detail) if False in symmetric else None
     group_size = None if shape is None else _group_size(pair, shape, hints)
-    if shape is None or group_size is None or not group_size:
-        return pair.unlinked(ZERO_POINTS, detail)
-    due, working = _groups_due(shape, group_size)
-    return pair.unlinked(ZERO_POINTS, detail, due, working)
+    if shape is None or group_size is None:
+        return pair.unlinked(ZERO_POINTS, name)
+    found = pair.unlinked(ZERO_POINTS, name, *_groups_due(pair, shape, group_size))
+    if found.fault is None and len(shape) == 2 and zeros.called in ("I8", "I32"):
+        per_word = WORD_BITS // (_only({hint.bits for hint in hints}) or 4)
+        rows = shape[0] if zeros.called == "I8" else -(-shape[0] // per_word)
+        fault = _count_fault(pair, zeros, rows * grouped(shape, group_size)[-1])
+        return found._replace(fault=fault)
+    return found
+
+
+def _activation_order(pair: Pair, hints: tuple[Hint, ...], shape: tuple[int, ...] | None) -> Unlinked | None:
+    """Why a g_idx keeps a weight from being linked; None where there is none."""
+    suffix = ".weight_g_idx"
+    name = quote(pair.base + suffix)
+    reordered = {hint.reordered for hint in hints}
+    if pair.beside(suffix) is not None:
+        group_size = None if shape is None else _group_size(pair, shape, hints)
+        return pair.unlinked(ACTIVATION_ORDER, f"{name} says which", *_groups_due(pair, shape, group_size))
+    if pair.is_elsewhere(suffix, ruled_out=reordered == {False}):
+        return pair.unlinked(ELSEWHERE, f"{name} is")
+    return pair.missing("order of its elements", pair.base + suffix) if reordered == {True} else None
+
+
+def _count_fault(pair: Pair, tensor: SourceTensor, due: int) -> Finding | None:
+    """What is wrong with a tensor beside the scale that has another count."""
+    if tensor.num_elements == due:
+        return None
+    message = (
+        f"{quote(tensor.name)} ({tensor.text()}) has {number_of(tensor.num_elements, 'element')}; "
+        f"{quote(pair.weight.name)} ({pair.weight.text()}) with {quote(pair.scale.name)} "
+        f"({pair.scale.text()}) needs {due}"
+    )
+    return pair.fault("scale-shape", message, tensor)
 
 
 def _group_size(pair: Pair, shape: tuple[int, ...], hints: tuple[Hint, ...]) -> int | None:
@@ -159,43 +257,59 @@ def weight_scale(pair: Pair) -> Outcome:
     Two e2m1 a byte is ModelOpt's NVFP4 (the outer multiplies) or MXFP4; a whole byte
     is compressed-tensors' mxfp8, float-quantized and int-quantized, or ModelOpt's FP8.
     """
-    if pair.weight.called in ("U8", "F4"):
-        shape = pair.weight.shape if pair.weight.called == "F4" else doubled(pair.weight.shape)
-        if pair.scale.called == "F8_E4M3":
-            suffix = "_weight_scale_2" if pair.scale.name.endswith("_weight_scale") else ".weight_scale_2"
-            return _with_outer(pair, "ModelOpt NVFP4", shape, suffix)
-        if pair.scale.called in E8M0_CALLED:
-            return pair.link("ModelOpt MXFP4", "e2m1", shape, MX_GROUP, "e8m0")
+    if pair.weight.called in ("U8", "F4") and pair.weight.shape:
+        return _modelopt_fp4(pair)
     if pair.weight.called in EIGHT_BITS and pair.weight.shape:
         return _whole_bytes(pair)
+    return _unknown(pair)
+
+
+def _modelopt_fp4(pair: Pair) -> Outcome:
+    shape = pair.weight.shape if pair.weight.called == "F4" else doubled(pair.weight.shape)
+    told = {hint.format for hint in pair.of_method(MODELOPT) if hint.format not in (None, "MIXED_PRECISION")}
+    algorithms = " or ".join(sorted(map(str, told)))
+    as_told = {name: not told or any(name in str(one) for one in told) for name in ("NVFP4", "MXFP4")}
+    if pair.scale.called in E4M3_CALLED and as_told["NVFP4"]:
+        suffix = "_weight_scale_2" if pair.scale.name.endswith("_weight_scale") else ".weight_scale_2"
+        return _with_outer(pair, "ModelOpt NVFP4", shape, suffix)
+    if pair.scale.called in E8M0_CALLED and as_told["MXFP4"]:
+        return pair.link("ModelOpt MXFP4", "e2m1", shape, MX_GROUP, "e8m0")
+    if told and as_told["NVFP4"] != as_told["MXFP4"]:
+        return pair.wrong_dtype(algorithms, *(E4M3_CALLED if as_told["NVFP4"] else E8M0_CALLED))
+    if told:
+        return pair.unlinked(UNKNOWN, f"{algorithms}: {pair.weight.text()} with {pair.scale.text()}")
     return _unknown(pair)
 
 
 def _whole_bytes(pair: Pair) -> Outcome:
     hints = pair.of_method(COMPRESSED_TENSORS, MODELOPT)
     shape = pair.weight.shape
-    strategy = _only({hint.strategy for hint in hints})
     kind = "int" if pair.weight.called == "I8" else "float"
-    if pair.beside(".weight_zero_point") is not None:
-        return pair.unlinked(ZERO_POINTS, quote(pair.base + ".weight_zero_point"))
+    zeros = _zero_points(pair, hints if kind == "int" else (), shape) if _may_have_zeros(pair, kind) else None
+    if zeros is not None:
+        return zeros
+    by_shape = _strategy(pair)
+    strategy = _only({hint.strategy for hint in hints})
     if strategy == "block":
         return _blocks(pair, _block(hints))
-    if pair.scale.called in E8M0_CALLED and kind == "float":
+    if pair.scale.called in E8M0_CALLED and kind == "float" and by_shape not in ("tensor", "block"):
         return pair.link(f"{COMPRESSED_TENSORS} mxfp8", pair.weight.type.dtype, shape, MX_GROUP, "e8m0")
     if strategy is None:
-        strategy = _strategy(pair)
+        strategy = by_shape
     if strategy == "tensor":
         return _one_scale(pair)
-    if strategy == "channel":
-        name = f"{COMPRESSED_TENSORS} {kind}-quantized, per channel"
-        return pair.link(name, pair.weight.type.dtype, shape, shape[-1])
     if strategy == "block":
-        return _blocks(pair, USUAL_BLOCK)
-    group_size = _group_size(pair, shape, hints) if strategy == "group" else None
-    if group_size is None:
+        return _blocks(pair, _block_by_shape(pair) or USUAL_BLOCK)
+    group_size = _group_size(pair, shape, hints) if strategy == "group" else shape[-1]
+    if strategy not in ("channel", "group") or group_size is None:
         return _unknown(pair)
-    name = f"{COMPRESSED_TENSORS} {kind}-quantized, in groups"
-    return pair.link(name, pair.weight.type.dtype, shape, group_size)
+    how = "per channel" if strategy == "channel" else "in groups"
+    name = f"{COMPRESSED_TENSORS} {kind}-quantized, {how}"
+    return _link_floats(pair, name, pair.weight.type.dtype, shape, group_size)
+
+
+def _may_have_zeros(pair: Pair, kind: str) -> bool:
+    return kind == "int" or pair.beside(".weight_zero_point") is not None
 
 
 def _strategy(pair: Pair) -> str | None:
@@ -203,20 +317,28 @@ def _strategy(pair: Pair) -> str | None:
     found, shape = pair.scale.shape, pair.weight.shape
     if found in ((*shape[:-1], 1), shape[:-1]):
         return "channel"
-    if pair.scale.num_elements == 1:
+    matrices = [length for length in shape[:-2] if length != 1]
+    if pair.scale.num_elements == 1 or (matrices and [one for one in found if one != 1] == matrices):
         return "tensor"
     if len(found) != len(shape):
         return None
-    if len(shape) > 1 and found == _block_shape(shape, USUAL_BLOCK):
+    if _block_by_shape(pair):
         return "block"
     return "channel" if found[-1] == 1 else "group"
 
 
+def _block_by_shape(pair: Pair) -> tuple[int, int] | None:
+    """The square block that the two shapes agree on."""
+    found, shape = pair.scale.shape, pair.weight.shape
+    if len(shape) < 2:
+        return None
+    blocks = ((size, size) for size in BLOCK_SIZES)
+    return next((block for block in blocks if found == _block_shape(shape, block)), None)
+
+
 def _one_scale(pair: Pair) -> Unlinked:
     """One scale for a whole matrix: (axis, group size) can't say that."""
-    matrices = 1
-    for length in pair.weight.shape[:-2] if pair.scale.num_elements != 1 else ():
-        matrices *= length
+    matrices = prod(pair.weight.shape[:-2]) if pair.scale.num_elements != 1 else 1
     return pair.unlinked(ONE_SCALE, f"{pair.scale.text()}", matrices, f"one for each matrix: {matrices}")
 
 
@@ -226,9 +348,7 @@ def _blocks(pair: Pair, block: tuple[int, int]) -> Unlinked:
     shape = pair.weight.shape
     if len(shape) < 2:
         return pair.unlinked(BLOCKS, detail)
-    due = 1
-    for length in _block_shape(shape, block):
-        due *= length
+    due = prod(_block_shape(shape, block))
     others = "".join(f" · {length}" for length in shape[:-2])
     working = f"ceil({shape[-2]} / {block[0]}) · ceil({shape[-1]} / {block[1]}){others} = {due}"
     return pair.unlinked(BLOCKS, detail, due, working)
@@ -244,9 +364,11 @@ def _block_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, .
 
 def weight_scale_inv(pair: Pair) -> Outcome:
     """X.weight with X.weight_scale_inv: DeepSeek's and Qwen's fp8 in 128×128 blocks."""
-    if pair.scale.num_elements == 1 and not any(hint.block for hint in pair.hints):
+    if any(hint.block for hint in pair.hints):
+        return _blocks(pair, _block(pair.hints))
+    if pair.scale.num_elements == 1:
         return _one_scale(pair)
-    return _blocks(pair, _block(pair.hints))
+    return _blocks(pair, _block_by_shape(pair) or USUAL_BLOCK)
 
 
 def gpt_oss(pair: Pair) -> Outcome:
@@ -256,10 +378,10 @@ def gpt_oss(pair: Pair) -> Outcome:
     before, so the last two dimensions together are the row.
     """
     found = pair.weight.shape
-    if pair.weight.called != "U8" or pair.scale.called not in E8M0_CALLED:
+    if pair.weight.called != "U8" or len(found) < 2 or found[-1] != MX_GROUP // 2:
         return None
-    if len(found) < 2 or found[-1] != MX_GROUP // 2:
-        return None
+    if pair.scale.called not in E8M0_CALLED:
+        return _unknown(pair)
     shape = (*found[:-2], found[-2] * MX_GROUP)
     return pair.link("gpt-oss MXFP4", "e2m1", shape, MX_GROUP, "e8m0")
 
@@ -284,23 +406,53 @@ def mlx(pair: Pair) -> Outcome:
     """MLX: X.weight U32 [N, K·b/32], low bits first, with X.scales U8 [N, K/g].
 
     The mode is the config's, or the one whose group fits the two last dimensions.
-    The affine mode has biases, which are zero points.
+    The affine mode has biases, which are zero points. Scales that have a float dtype
+    are those of a mode with that dtype, and of no other.
     """
     if pair.weight.called != "U32" or not pair.weight.shape or not pair.scale.shape:
         return None
+    told = {hint.format for hint in pair.of_method(MLX)}
     if pair.beside(".biases") is not None:
-        return pair.unlinked(ZERO_POINTS, quote(pair.base + ".biases"))
+        return _affine(pair)
+    never_biased = pair.scale.called in (*E8M0_CALLED, *E4M3_CALLED) and "affine" not in told
+    if pair.is_elsewhere(".biases", ruled_out=never_biased):
+        return pair.unlinked(ELSEWHERE, f"{quote(pair.base + '.biases')} is")
+    if told == {"affine"}:
+        return pair.missing("biases", pair.base + ".biases")
     words, scales = pair.weight.shape[-1], pair.scale.shape[-1]
-    given = _only({hint.format for hint in pair.of_method(MLX)})
     fitting = (
-        mode for mode, row in MLX_MODES.items() if words * WORD_BITS == scales * row.bits * row.group_size
+        mode
+        for mode, row in MLX_MODES.items()
+        if words * WORD_BITS == scales * row.bits * row.group_size and _is_called(pair.scale, row.scale_dtype)
     )
-    name = given if given in MLX_MODES else next(fitting, "")
-    mode = MLX_MODES.get(name)
-    if mode is None or pair.scale.called not in ("U8", "F8_E8M0", "F8_E4M3"):
-        return _unknown(pair)
+    name = _only(told) if told else next(fitting, "")
+    mode = MLX_MODES.get(name or "")
+    if mode is None:
+        modes = " and ".join(sorted(map(str, told)))
+        return pair.unlinked(UNKNOWN, f"the mode {modes}") if told else _unknown(pair)
+    if not _is_called(pair.scale, mode.scale_dtype):
+        return pair.wrong_dtype(f"{MLX} {name}", "U8")
     shape = (*pair.weight.shape[:-1], words * (WORD_BITS // mode.bits))
     return pair.link(f"MLX {name}", mode.dtype, shape, mode.group_size, mode.scale_dtype)
+
+
+def _is_called(scale: SourceTensor, dtype: str) -> bool:
+    """Whether a scale is of a dtype: only plain bytes may be another than they are called."""
+    return scale.called == "U8" or scale.type.dtype == dtype
+
+
+def _affine(pair: Pair) -> Unlinked:
+    """MLX affine: as many biases as scales, in rows of the weight's."""
+    biases = pair.tensors[pair.base + ".biases"]
+    rows = prod(pair.weight.shape[:-1])
+    columns = pair.scale.shape[-1]
+    hints = pair.of_method(MLX)
+    bits, group_size = _only({hint.bits for hint in hints}), _only({hint.group_size for hint in hints})
+    if bits is not None and group_size is not None:
+        columns = -(-(pair.weight.shape[-1] * WORD_BITS // bits) // group_size)
+    working = f"{rows} · {columns} = {rows * columns}"
+    found = pair.unlinked(ZERO_POINTS, quote(biases.name), rows * columns, working)
+    return found if found.fault else found._replace(fault=_count_fault(pair, biases, rows * columns))
 
 
 def deepseek(pair: Pair) -> Outcome:
@@ -309,11 +461,23 @@ def deepseek(pair: Pair) -> Outcome:
     Two e2m1 a byte, the even one low. F8 weights have a scale for each 128×128 block.
     """
     if pair.weight.called in ("F8_E4M3", "F8_E5M2"):
-        return _blocks(pair, _block(pair.hints))
+        return _f8_with_scale(pair)
     if pair.scale.called != "F8_E8M0" or pair.weight.called not in ("U8", "I8", "F4"):
         return None
     shape = pair.weight.shape if pair.weight.called == "F4" else doubled(pair.weight.shape)
     return pair.link("DeepSeek experts, 4-bit", "e2m1", shape, MX_GROUP)
+
+
+def _f8_with_scale(pair: Pair) -> Unlinked:
+    """Blocks, where config, dtype or shape say so: many tools call a scale of any kind X.scale."""
+    if any(hint.block for hint in pair.hints):
+        return _blocks(pair, _block(pair.hints))
+    if pair.scale.num_elements == 1:
+        return _one_scale(pair)
+    block = _block_by_shape(pair)
+    if block is None and pair.scale.called != "F8_E8M0":
+        return _unknown(pair)
+    return _blocks(pair, block or USUAL_BLOCK)
 
 
 def qweight(pair: Pair) -> Outcome:
@@ -342,40 +506,15 @@ FORMS = (
     Form(".weight", ".scale", deepseek),
 )
 
-OUTERS = (
-    (".weight_global_scale", (".weight_packed", ".weight")),
-    (".weight_scale_2", (".weight",)),
-)
-"""Suffixes of outer scales, and of the weights that they may belong to."""
 
+def _groups_due(pair: Pair, shape: tuple[int, ...] | None, group_size: int | None) -> tuple[int | None, str]:
+    """How many scales groups along the last axis need, and how that is worked out.
 
-def scale_is_due(tensor: SourceTensor, suffix: str, hints: tuple[Hint, ...]) -> bool:
-    """Whether a convention says that a tensor has a scale, whatever else there is.
-
-    Args:
-        tensor: the weight.
-        suffix: that of the weight in a form.
-        hints: what a config says of the module.
-
+    No number where it can't be told, or where the scale has an order of its own.
     """
-    if suffix == ".weight_packed":
-        return True
-    if suffix in ("_blocks", ".blocks"):
-        return tensor.called == "U8" and len(tensor.shape) > 2 and tensor.shape[-1] == MX_GROUP // 2
-    if suffix != ".weight":
-        return False
-    methods = {hint.method for hint in hints}
-    if tensor.called in ("F8_E4M3", "F8_E5M2"):
-        return bool(methods & {COMPRESSED_TENSORS, "fp8"})
-    if tensor.called == "U8":
-        return any(hint.method == MODELOPT and hint.format == "NVFP4" for hint in hints)
-    return tensor.called == "U32" and MLX in methods
-
-
-def _groups_due(shape: tuple[int, ...], group_size: int) -> tuple[int, str]:
-    due = 1
-    for length in grouped(shape, group_size):
-        due *= length
+    if not shape or not group_size or own_order(pair.scale.shape, grouped(shape, group_size)) is not None:
+        return None, ""
+    due = prod(grouped(shape, group_size))
     others = " · ".join(map(str, shape[:-1])) or "1"
     return due, f"ceil({shape[-1]} / {group_size}) · {others} = {due}"
 

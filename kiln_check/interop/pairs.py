@@ -15,6 +15,9 @@ from kiln_check.rules.view import number_of, quote
 LARGEST_GROUP = (1 << 32) - 1
 """group_size is a u4."""
 
+LONGEST_DIMENSION = (1 << 64) - 1
+"""A dimension is a u8."""
+
 SWIZZLED_ROWS, SWIZZLED_COLUMNS = 128, 4
 """What scales are padded to where they are tiled for a tensor core."""
 
@@ -28,7 +31,15 @@ PART_WORDS = "rows that do not fill whole words"
 ELSEWHERE = "its scale is in another file"
 MISSING = "its scale is missing"
 COUNT = "a count that is wrong"
+SHARED = "a scale that two weights claim"
 UNKNOWN = "no known convention"
+
+
+class Beside:
+    """Names that may be in files that are not read: all of them."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str)
 
 
 class Link(NamedTuple):
@@ -103,6 +114,16 @@ class Pair(NamedTuple):
         """The tensor of that suffix beside the two."""
         return self.tensors.get(self.base + suffix)
 
+    def is_elsewhere(self, suffix: str, ruled_out: bool = False) -> bool:
+        """Whether the tensor of that suffix is in a file that is not read.
+
+        Where nothing lists those files, any may be, unless a config rules it out.
+        """
+        if ruled_out and isinstance(self.elsewhere, Beside):
+            return False
+        name = self.base + suffix
+        return name not in self.tensors and name in self.elsewhere
+
     def of_method(self, *methods: str) -> tuple[Hint, ...]:
         """The hints that come from one of some tools."""
         return tuple(hint for hint in self.hints if hint.method in methods)
@@ -122,6 +143,9 @@ class Pair(NamedTuple):
         """
         if not shape or not 1 <= group_size <= LARGEST_GROUP:
             return self.unlinked(UNKNOWN, f"groups of {group_size} along the last axis of {list(shape)}")
+        if max(shape) > LONGEST_DIMENSION:
+            detail = f"{max(shape)} elements in a dimension; the most is {LONGEST_DIMENSION}"
+            return self.unlinked(UNKNOWN, detail)
         order = own_order(self.scale.shape, grouped(shape, group_size))
         if order is not None:
             return self.unlinked(SWIZZLED, order)
@@ -148,7 +172,25 @@ class Pair(NamedTuple):
             fault = self.fault("scale-shape", message, self.scale, working)
         return Unlinked(self.weight.name, reason, detail, fault)
 
-    def fault(self, rule: str, message: str, at: SourceTensor, working: str = "") -> Finding:
+    def missing(self, what: str, name: str) -> Unlinked:
+        """Leave the two apart and find fault: a tensor that the convention gives the weight is not there."""
+        detail = f"there is no {quote(name)}"
+        message = f"{quote(self.weight.name)} ({self.weight.text()}) has no {what}: {detail}"
+        fault = self.fault("scale-missing", message, self.weight, field="name")
+        return Unlinked(self.weight.name, MISSING, detail, fault)
+
+    def wrong_dtype(self, convention: str, *due: str) -> Unlinked:
+        """Leave the two apart and find fault: the config names a convention with another scale dtype."""
+        message = (
+            f"{quote(self.scale.name)} is {self.scale.text()}; the config says {convention}, "
+            f"whose scales are {' or '.join(due)}"
+        )
+        fault = self.fault("scale-shape", message, self.scale, field="dtype")
+        return Unlinked(self.weight.name, UNKNOWN, f"{self.scale.text()} is no scale of {convention}", fault)
+
+    def fault(
+        self, rule: str, message: str, at: SourceTensor, working: str = "", field: str = "shape"
+    ) -> Finding:
         """A finding on the weight that shows where the header describes `at`."""
         return finding(
             rule,
@@ -157,7 +199,7 @@ class Pair(NamedTuple):
             at.entry_offset,
             at.entry_length,
             name=self.weight.name,
-            field="shape",
+            field=field,
             working=working or None,
             value=f"{quote(at.name)}: {at.text()}",
         )

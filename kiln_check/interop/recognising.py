@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
+from kiln_check.generated.kiln_v2_records import MAX_RANK
 from kiln_check.interop.config import Config
-from kiln_check.interop.conventions import E8M0_CALLED, FORMS, OUTERS, Form, scale_is_due
+from kiln_check.interop.conventions import FORMS, Form
 from kiln_check.interop.described import SourceTensor
-from kiln_check.interop.pairs import ELSEWHERE, MISSING, Link, Pair, Unlinked
+from kiln_check.interop.due import OUTERS, scales_due, weights_of
+from kiln_check.interop.pairs import ELSEWHERE, MISSING, SHARED, Link, Pair, Unlinked
 from kiln_check.interop.rules import finding
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import quote
 
-SURE_SCALES = (".weight_scale", ".weight_scale_inv")
-"""Suffixes that only a scale has; others are also used for tensors of other meaning."""
+BESIDE = (
+    *(suffix for suffix, _ in OUTERS),
+    ".weight_zero_point",
+    ".weight_g_idx",
+    ".weight_shape",
+    ".biases",
+)
+"""Suffixes of tensors that a convention looks at beside a weight and its scale."""
+
+PACKED = ("U8", "I8", "U32", "I32", "F8_E4M3", "F8_E5M2", "F4")
+"""Dtypes whose elements mean nothing without a scale, where a sibling has one."""
 
 
 class Recognition(NamedTuple):
@@ -30,13 +42,6 @@ class Recognition(NamedTuple):
     links: list[Link]
     unlinked: list[Unlinked]
     findings: list[Finding]
-
-
-class Beside:
-    """Names that may be in files that are not read: all of them."""
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str)
 
 
 def recognise(
@@ -57,21 +62,23 @@ def recognise(
 
     """
     found = Recognition([], [], [])
-    paired: set[str] = set()
+    forms: dict[str, Form] = {}
     for pair, form in _pairs(tensors, config, payload, elsewhere):
-        outcome = form.judge(pair)
-        if outcome is None or pair.weight.name in paired:
+        outcome = None if pair.weight.name in forms else form.judge(pair)
+        if outcome is None:
             continue
-        paired.add(pair.weight.name)
+        forms[pair.weight.name] = form
         if isinstance(outcome, Link):
             found.links.append(outcome)
             continue
         found.unlinked.append(outcome)
         if outcome.fault is not None:
             found.findings.append(outcome.fault)
+    _part_shared(tensors, found)
+    unpaired = _Unpaired(tensors, config, elsewhere, forms)
     for tensor in tensors.values():
-        if tensor.name not in paired:
-            _look_at_unpaired(tensor, tensors, config, elsewhere, found)
+        if tensor.name not in forms and len(tensor.shape) <= MAX_RANK:
+            unpaired.look_at(tensor, found)
     return found
 
 
@@ -81,64 +88,100 @@ def _pairs(
     payload: Callable[[SourceTensor], bytes],
     elsewhere: Container[str],
 ) -> Iterator[tuple[Pair, Form]]:
-    """Each weight with each scale that a form gives it."""
+    """Each weight with each scale that a form gives it; none with more dimensions than Kiln has."""
     for name, scale in tensors.items():
         for form in FORMS:
             if not name.endswith(form.scale):
                 continue
             base = name[: -len(form.scale)]
+            names = (name, base + form.weight, *(base + suffix for suffix in BESIDE))
             weight = tensors.get(base + form.weight)
-            if weight is not None:
+            if weight is not None and all(
+                len(tensors[one].shape) <= MAX_RANK for one in names if one in tensors
+            ):
                 hints = config.of(base)
                 yield Pair(weight, scale, base, hints, tensors, elsewhere, payload), form
 
 
-def _look_at_unpaired(
-    tensor: SourceTensor,
-    tensors: Mapping[str, SourceTensor],
-    config: Config,
-    elsewhere: Container[str],
-    found: Recognition,
-) -> None:
-    """A tensor without a pair: a weight whose scale is due, or a scale without a weight."""
-    weights = _weights_of(tensor)
-    if weights and not any(name in tensors or name in elsewhere for name in weights):
-        message = f"nothing uses {quote(tensor.name)} ({tensor.text()}): there is no {quote(weights[0])}"
-        found.findings.append(_on(tensor, "scale-unused", message))
-    scales = _scales_due(tensor, config)
-    if not scales or any(name in tensors for name in scales):
-        return
-    if any(name in elsewhere for name in scales):
-        found.unlinked.append(Unlinked(tensor.name, ELSEWHERE, f"{quote(scales[0])}"))
-        return
-    message = f"{quote(tensor.name)} ({tensor.text()}) has no scale: there is no {quote(scales[0])}"
-    fault = _on(tensor, "scale-missing", message)
-    found.findings.append(fault)
-    found.unlinked.append(Unlinked(tensor.name, MISSING, f"there is no {quote(scales[0])}", fault))
+def _part_shared(tensors: Mapping[str, SourceTensor], found: Recognition) -> None:
+    """Take back links that claim one tensor: a scale belongs to one weight, and is no weight itself."""
+    claims: dict[str, list[Link]] = {}
+    for link in found.links:
+        for name in filter(None, (link.weight, link.scale, link.outer)):
+            claims.setdefault(name, []).append(link)
+    parted: set[str] = set()
+    for name, links in claims.items():
+        if len(links) < 2:
+            continue
+        weights = " and ".join(f"{quote(link.weight)} ({tensors[link.weight].text()})" for link in links)
+        message = f"{quote(name)} ({tensors[name].text()}) belongs to one weight, and both {weights} claim it"
+        found.findings.append(_on(tensors[name], "scale-unused", message))
+        found.unlinked.extend(
+            Unlinked(link.weight, SHARED, quote(name), found.findings[-1])
+            for link in links
+            if link.weight not in parted
+        )
+        parted.update(link.weight for link in links)
+    if parted:
+        found.links[:] = [link for link in found.links if link.weight not in parted]
 
 
-def _weights_of(tensor: SourceTensor) -> list[str]:
-    """The names of weights that a scale or outer scale may belong to; none for any other tensor."""
+class _Unpaired:
+    """Looks at tensors without a pair: weights whose scale is due, and scales without a weight."""
+
+    def __init__(
+        self,
+        tensors: Mapping[str, SourceTensor],
+        config: Config,
+        elsewhere: Container[str],
+        forms: Mapping[str, Form],
+    ) -> None:
+        """Take all tensors, and the forms by which weights of theirs are paired."""
+        self._tensors, self._config, self._elsewhere = tensors, config, elsewhere
+        self._used = frozenset(forms.values())
+        self._siblings = {
+            _pattern(tensors[name]): form for name, form in forms.items() if tensors[name].called in PACKED
+        }
+
+    def look_at(self, tensor: SourceTensor, found: Recognition) -> None:
+        """Add what is wrong with a tensor."""
+        weights = weights_of(tensor, self._config, self._used)
+        if weights and not any(name in self._tensors or name in self._elsewhere for name in weights):
+            message = f"nothing uses {quote(tensor.name)} ({tensor.text()}): there is {_none_of(weights)}"
+            found.findings.append(_on(tensor, "scale-unused", message))
+        scales = scales_due(tensor, self._config, self._tensors) or self._due_as_of_siblings(tensor)
+        if not scales or any(name in self._tensors for name in (*scales, *_named_scales(tensor))):
+            return
+        if any(name in self._elsewhere for name in scales):
+            found.unlinked.append(Unlinked(tensor.name, ELSEWHERE, quote(scales[0])))
+            return
+        detail = f"there is {_none_of(scales)}"
+        message = f"{quote(tensor.name)} ({tensor.text()}) has no scale: {detail}"
+        fault = _on(tensor, "scale-missing", message)
+        found.findings.append(fault)
+        found.unlinked.append(Unlinked(tensor.name, MISSING, detail, fault))
+
+    def _due_as_of_siblings(self, tensor: SourceTensor) -> list[str]:
+        """The scale's name, where a weight that differs in numbers alone, such as a layer's, has one."""
+        form = self._siblings.get(_pattern(tensor)) if tensor.called in PACKED else None
+        return [] if form is None else [tensor.name[: len(tensor.name) - len(form.weight)] + form.scale]
+
+
+def _pattern(tensor: SourceTensor) -> tuple[str, str]:
+    """What the names of a module in each layer have in common, and the dtype."""
+    return re.sub("[0-9]+", "0", tensor.name), tensor.called
+
+
+def _named_scales(tensor: SourceTensor) -> list[str]:
+    """The names of scales of a weight by any convention."""
     name = tensor.name
-    for suffix, weights in OUTERS:
-        if name.endswith(suffix):
-            return [name[: -len(suffix)] + weight for weight in weights]
-    is_scale = tensor.called in (*E8M0_CALLED, "F8_E4M3") or name.endswith(SURE_SCALES)
-    return [
-        name[: -len(form.scale)] + form.weight for form in FORMS if is_scale and name.endswith(form.scale)
-    ]
+    return [name[: len(name) - len(form.weight)] + form.scale for form in FORMS if name.endswith(form.weight)]
 
 
-def _scales_due(tensor: SourceTensor, config: Config) -> list[str]:
-    """The names of which one must be there for a weight; none where no scale is due."""
-    name = tensor.name
-    due = []
-    for form in FORMS:
-        if form.weight and name.endswith(form.weight):
-            module = name[: -len(form.weight)]
-            if scale_is_due(tensor, form.weight, config.of(module)):
-                due.append(module + form.scale)
-    return due
+def _none_of(names: list[str]) -> str:
+    """`no "a"`, `neither "a" nor "b"`."""
+    quoted = [quote(name) for name in dict.fromkeys(names)]
+    return f"no {quoted[0]}" if len(quoted) == 1 else f"neither {' nor '.join(quoted)}"
 
 
 def _on(tensor: SourceTensor, rule: str, message: str) -> Finding:

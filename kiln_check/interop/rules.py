@@ -152,7 +152,8 @@ _RULES = (
     OwnRule(
         "scale-missing",
         "TYPE",
-        "A tensor whose convention gives it a scale, or an outer scale, has it in the checkpoint.\n\n"
+        "A tensor whose convention gives it a scale, an outer scale or zero points has them in the "
+        "checkpoint.\n\n"
         "Why: without it the weights can't be read as numbers.\n\n"
         "Fix: get the missing file, or export the model again.",
         "link",
@@ -160,14 +161,16 @@ _RULES = (
     OwnRule(
         "scale-unused",
         "TYPE",
-        "A tensor that is named as a scale belongs to a weight.\n\n"
-        "Why: its weight was lost or renamed.\n\nFix: get the missing file, or remove the scale.",
+        "A tensor that is named as a scale belongs to one weight.\n\n"
+        "Why: its weight was lost or renamed, or one of two was left behind.\n\n"
+        "Fix: get the missing file, or remove the scale.",
         "link",
     ),
     OwnRule(
         "scale-shape",
         "TYPE",
-        "A scale that Kiln can't link has as many elements as its convention gives it all the same.\n\n"
+        "A scale that Kiln can't link has the dtype, and as many elements, as its convention gives it all "
+        "the same; so have zero points.\n\n"
         "Why: a scale that was cut short is wrong whether it can be linked or not.\n\n"
         "Fix: export the scale again.",
         "link",
@@ -175,7 +178,7 @@ _RULES = (
     OwnRule(
         "packed-shape",
         "TYPE",
-        "A weight packed into 32-bit words has as many words as its weight_shape needs.\n\n"
+        "A weight packed into 32-bit words has a weight_shape, and as many words as that needs.\n\n"
         "Fix: export the weight again.",
         "link",
     ),

@@ -48,16 +48,20 @@ class Model(NamedTuple):
         return folder
 
 
-def _config(**quantization: object) -> dict[str, Any]:
+def config(**quantization: object) -> dict[str, Any]:
     return {"config.json": {"quantization_config": quantization}}
 
 
-def _compressed(format_: str, **weights: object) -> dict[str, Any]:
+def compressed(format_: str, **weights: object) -> dict[str, Any]:
     group = {"format": format_, "targets": ["Linear"], "weights": weights}
-    return _config(quant_method="compressed-tensors", format=format_, config_groups={"group_0": group})
+    return config(quant_method="compressed-tensors", format=format_, config_groups={"group_0": group})
 
 
-def _sizes(*sizes: int) -> Made:
+def modelopt(algorithm: str) -> dict[str, Any]:
+    return {"hf_quant_config.json": {"quantization": {"quant_algo": algorithm, "group_size": 16}}}
+
+
+def sizes(*sizes: int) -> Made:
     return Made("I64", (len(sizes),), b"".join(size.to_bytes(8, "little") for size in sizes))
 
 
@@ -65,7 +69,7 @@ def _packed_words(**changes: Made) -> dict[str, Made]:
     tensors = {
         "a.weight_packed": Made("I32", (4, 16)),
         "a.weight_scale": Made("BF16", (4, 4)),
-        "a.weight_shape": _sizes(4, 128),
+        "a.weight_shape": sizes(4, 128),
     }
     return {**tensors, **{name.replace("__", "."): made for name, made in changes.items()}}
 
@@ -80,7 +84,7 @@ MODELS: dict[str, Model] = {
             "model.layers.0.mlp.experts.gate_up_proj_bias": Made("BF16", (2, 6)),
         },
         {"model.layers.0.mlp.experts.gate_up_proj_blocks": Linked(1, 2, 32, "e2m1", (2, 6, 96), "e8m0")},
-        config=_config(quant_method="mxfp4"),
+        config=config(quant_method="mxfp4"),
     ),
     "gpt-oss-original": Model(
         {
@@ -185,7 +189,7 @@ MODELS: dict[str, Model] = {
             "layers.0.attn.wq.weight": "a scale for each block of rows and columns",
             "layers.0.attn.wk.weight": "a scale for each block of rows and columns",
         },
-        _config(quant_method="fp8", weight_block_size=[128, 128]),
+        config(quant_method="fp8", weight_block_size=[128, 128]),
     ),
     "compressed-by-shape": Model(
         {
@@ -228,7 +232,7 @@ MODELS: dict[str, Model] = {
             "b.weight_scale": Made("F8_E8M0", (1, 2)),
         },
         reasons=dict.fromkeys(("a.weight", "b.weight"), "a scale for each block of rows and columns"),
-        config=_compressed(
+        config=compressed(
             "float-quantized", num_bits=8, type="float", strategy="block", block_structure=[64, 64]
         ),
     ),
@@ -238,10 +242,10 @@ MODELS: dict[str, Model] = {
             "words.weight_scale": Made("BF16", (4, 4)),
             "odd.weight_packed": Made("I32", (4, 16)),
             "odd.weight_scale": Made("BF16", (4, 3)),
-            "odd.weight_shape": _sizes(4, 128),
+            "odd.weight_shape": sizes(4, 128),
             "flat.weight_packed": Made("I32", (4, 16)),
             "flat.weight_scale": Made("BF16", (16,)),
-            "flat.weight_shape": _sizes(4, 128),
+            "flat.weight_shape": sizes(4, 128),
             "short.weight_packed": Made("I32", (4, 16)),
             "short.weight_scale": Made("BF16", (4, 4)),
             "short.weight_shape": Made("I64", (3,)),
@@ -285,7 +289,7 @@ MODELS: dict[str, Model] = {
     "two-bits-in-words": Model(
         _packed_words(),
         reasons={"a.weight_packed": "no known convention"},
-        config=_compressed("pack-quantized", num_bits=2, type="int", strategy="group", group_size=32),
+        config=compressed("pack-quantized", num_bits=2, type="int", strategy="group", group_size=32),
     ),
     "more-zero-points": Model(
         {
@@ -306,7 +310,7 @@ MODELS: dict[str, Model] = {
             "b.weight_scale_inv": Made("F32", ()),
         },
         reasons={"a.weight": "one scale for a matrix", "b.weight": "one scale for a matrix"},
-        config=_compressed("float-quantized", num_bits=8, type="float", strategy="tensor"),
+        config=compressed("float-quantized", num_bits=8, type="float", strategy="tensor"),
     ),
     "modelopt-mxfp4": Model(
         {"a.weight": Made("U8", (6, 32)), "a.weight_scale": Made("U8", (6, 2))},
@@ -324,14 +328,14 @@ MODELS: dict[str, Model] = {
     "int4-by-shape": Model(_packed_words(), {"a.weight_packed": Linked(1, 1, 32, "u4", (4, 128), "bf16")}),
     "int8-words": Model(
         _packed_words(
-            a__weight_shape=_sizes(4, 64),
+            a__weight_shape=sizes(4, 64),
             a__weight_scale=Made("BF16", (4, 1)),
         ),
         {"a.weight_packed": Linked(1, 1, 64, "u8", (4, 64), "bf16")},
-        config=_compressed("pack-quantized", num_bits=8, type="int", strategy="channel"),
+        config=compressed("pack-quantized", num_bits=8, type="int", strategy="channel"),
     ),
     "int4-part-words": Model(
-        _packed_words(a__weight_shape=_sizes(4, 124)),
+        _packed_words(a__weight_shape=sizes(4, 124)),
         reasons={"a.weight_packed": "rows that do not fill whole words"},
     ),
     "int4-activation-order": Model(
@@ -363,7 +367,7 @@ MODELS: dict[str, Model] = {
             "a.g_idx": Made("I32", (128,)),
         },
         reasons={"a.qweight": "zero points"},
-        config=_config(quant_method="gptq", bits=4, group_size=128),
+        config=config(quant_method="gptq", bits=4, group_size=128),
     ),
     "plain": Model(
         {

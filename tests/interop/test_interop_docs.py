@@ -57,6 +57,6 @@ def test_every_reason_and_every_kept_name_is_told(page: str) -> None:
         for name, value in vars(pairs).items()
         if name.isupper() and isinstance(value, str) and not name.startswith("_")
     }
-    assert len(reasons) == 11
+    assert len(reasons) == 12
     for text in (*reasons, f"`{HEAD}FILE`", f"`{GAP}FILE/OFFSET`", f"`{FILE}FILE`"):
         assert text in page

@@ -1,0 +1,141 @@
+"""Which tensors must have a scale, and which scales must have a weight, whatever else there is."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from kiln_check.interop.config import COMPRESSED_TENSORS, MLX, MODELOPT, Config, Hint
+from kiln_check.interop.conventions import E8M0_CALLED, FORMS, MX_GROUP, Form
+from kiln_check.interop.described import SourceTensor
+
+OUTERS = (
+    (".weight_global_scale", (".weight_packed", ".weight")),
+    (".weight_scale_2", (".weight",)),
+    ("_weight_scale_2", ("",)),
+)
+"""Suffixes of outer scales, and of the weights that they may belong to."""
+
+SURE_SCALES = (".weight_scale", ".weight_scale_inv")
+"""Suffixes that only a scale has; others are also used for tensors of other meaning."""
+
+F8 = ("F8_E4M3", "F8_E5M2")
+
+SCALES_CALLED: dict[str, tuple[str, ...]] = {
+    "_weight_scale": (*E8M0_CALLED, "F8_E4M3"),
+    "_scales": E8M0_CALLED,
+    ".scales": (*E8M0_CALLED, "F8_E4M3", "F16", "BF16"),
+    ".scale": ("F8_E8M0",),
+}
+"""Dtypes that a convention gives scales whose suffix is not a sure one."""
+
+METHODS = {
+    ("_blocks", "_scales"): ("mxfp4",),
+    (".blocks", ".scales"): ("mxfp4",),
+    (".weight", ".scales"): (MLX,),
+    (".qweight", ".scales"): ("gptq", "awq"),
+    (".weight", ".scale"): ("fp8",),
+}
+"""Tools whose convention a form with a suffix of many meanings is."""
+
+
+def scales_due(tensor: SourceTensor, config: Config, tensors: Container[str]) -> list[str]:
+    """The names of which one must be there for a weight; none where no scale is due.
+
+    Args:
+        tensor: the weight.
+        config: what the files beside the checkpoint say.
+        tensors: names of all tensors of the checkpoint.
+
+    """
+    for form in FORMS:
+        if form.weight and tensor.name.endswith(form.weight):
+            module = tensor.name[: -len(form.weight)]
+            suffixes = _suffixes_due(tensor, module, form.weight, config, tensors)
+            if suffixes:
+                return [module + suffix for suffix in suffixes]
+    return _fused_due(tensor, config, tensors)
+
+
+def _suffixes_due(
+    tensor: SourceTensor, module: str, weight: str, config: Config, tensors: Container[str]
+) -> tuple[str, ...]:
+    """Suffixes of the scales of which one must be there, by the weight's suffix."""
+    hints = config.of(module)
+    if weight == ".weight_packed":
+        return (".weight_scale",)
+    if weight in ("_blocks", ".blocks"):
+        least_rank = 2 if _methods(hints) & {"mxfp4"} else 3
+        is_packed = tensor.called == "U8" and tensor.shape[-1:] == (MX_GROUP // 2,)
+        return (weight.replace("block", "scale"),) if is_packed and len(tensor.shape) >= least_rank else ()
+    if weight != ".weight":
+        return ()
+    if tensor.called in ("U8", "F4") and module + ".weight_scale_2" in tensors:
+        return (".weight_scale",)
+    return _by_config(tensor.called, hints, config.may_ignore(module))
+
+
+def _by_config(called: str, hints: tuple[Hint, ...], ignored: bool) -> tuple[str, ...]:
+    """Suffixes of the scale of X.weight, of which one must be there, by what the config says."""
+    methods = _methods(hints)
+    if called == "U32" and MLX in methods:
+        return (".scales",)
+    if called in ("U8", "F4") and MODELOPT in methods:
+        return (".weight_scale",)
+    if called in ("I8", "F4") and "fp8" in methods:
+        return (".scale",)
+    if called in F8 and methods & {COMPRESSED_TENSORS, MODELOPT}:
+        return (".weight_scale",)
+    if called in F8 and "fp8" in methods:
+        return (".weight_scale_inv", ".weight_scale", ".scale")
+    of_integers = any(hint.method == COMPRESSED_TENSORS and hint.kind == "int" for hint in hints)
+    return (".weight_scale",) if called == "I8" and of_integers and not ignored else ()
+
+
+def _fused_due(tensor: SourceTensor, config: Config, tensors: Container[str]) -> list[str]:
+    """The scale of experts that are stacked in one tensor, whose name has no suffix of a weight's."""
+    name = tensor.name
+    if any(form.weight and name.endswith(form.weight) for form in FORMS):
+        return []
+    methods = _methods(config.of(name))
+    is_stack = len(tensor.shape) > 2 and "scale" not in name.rpartition(".")[2]
+    by_outer = tensor.called in ("U8", "F4") and name + "_weight_scale_2" in tensors
+    by_config = is_stack and (
+        (tensor.called in F8 and bool(methods & {COMPRESSED_TENSORS, MODELOPT}))
+        or (tensor.called in ("U8", "F4") and MODELOPT in methods)
+    )
+    return [name + "_weight_scale"] if by_outer or by_config else []
+
+
+def weights_of(tensor: SourceTensor, config: Config, used: Container[Form]) -> list[str]:
+    """The names of weights that a scale or outer scale may belong to; none for any other tensor.
+
+    Args:
+        tensor: the scale.
+        config: what the files beside the checkpoint say.
+        used: forms that a pair of the checkpoint has. Tensors of other meaning have
+            some suffixes too: they count only where their convention is in use.
+
+    """
+    name = tensor.name
+    for suffix, weights in OUTERS:
+        if name.endswith(suffix):
+            return [name[: -len(suffix)] + weight for weight in weights]
+    return [
+        name[: -len(form.scale)] + form.weight
+        for form in FORMS
+        if name.endswith(form.scale) and _is_scale(tensor, form, config, used)
+    ]
+
+
+def _is_scale(tensor: SourceTensor, form: Form, config: Config, used: Container[Form]) -> bool:
+    if form.scale in SURE_SCALES:
+        return True
+    if tensor.called not in SCALES_CALLED[form.scale]:
+        return False
+    methods = METHODS.get((form.weight, form.scale))
+    hints = config.of(tensor.name[: -len(form.scale)])
+    return methods is None or form in used or not _methods(hints).isdisjoint(methods)
+
+
+def _methods(hints: tuple[Hint, ...]) -> set[str]:
+    return {hint.method for hint in hints}

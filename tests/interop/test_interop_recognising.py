@@ -1,0 +1,645 @@
+"""What is paired, what is not, and what is missed or found wrong, one small checkpoint for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kiln_check.cli import main
+from kiln_check.interop.checking import check_checkpoint
+from kiln_check.interop.checkpoint import read_checkpoint
+from kiln_check.interop.config import Hint, config_of
+from kiln_check.interop.importing import import_checkpoint
+from kiln_check.interop.planning import plan
+from tests.interop.building import Made, copy_of, edit, safetensors_bytes, with_header
+from tests.interop.models import compressed, config, modelopt, sizes
+
+BLOCKS = "a scale for each block of rows and columns"
+ONE_SCALE = "one scale for a matrix"
+ZERO_POINTS = "zero points"
+UNKNOWN = "no known convention"
+MISSING = "its scale is missing"
+PER_EXPERT = "an outer scale for each expert"
+ORDER = "groups in activation order"
+ELSEWHERE = "its scale is in another file"
+SHARED = "a scale that two weights claim"
+
+INT4 = compressed("pack-quantized", num_bits=4, type="int", strategy="group", group_size=32, symmetric=True)
+ASYM = compressed("pack-quantized", num_bits=4, type="int", strategy="group", group_size=32, symmetric=False)
+GROUP_ORDER = compressed(
+    "pack-quantized", num_bits=4, type="int", strategy="group", group_size=32, actorder="group"
+)
+INT8 = compressed("int-quantized", num_bits=8, type="int", strategy="channel")
+ASYM8 = compressed("int-quantized", num_bits=8, type="int", strategy="channel", symmetric=False)
+FP8 = compressed("float-quantized", num_bits=8, type="float", strategy="channel")
+NVFP4 = compressed("nvfp4-pack-quantized", num_bits=4, type="float", strategy="tensor_group", group_size=16)
+MXFP4 = compressed("mxfp4-pack-quantized", num_bits=4, type="float", strategy="group", group_size=32)
+BLOCK_FP8 = config(quant_method="fp8", weight_block_size=[128, 128])
+
+
+def mlx(mode: str | None, bits: int = 4, group_size: int = 32, **modules: object) -> dict[str, Any]:
+    told = {} if mode is None else {"mode": mode}
+    return {"config.json": {"quantization": {"group_size": group_size, "bits": bits, **told, **modules}}}
+
+
+MIXED = {
+    "hf_quant_config.json": {
+        "quantization": {
+            "quant_algo": "MIXED_PRECISION",
+            "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "NVFP4", "group_size": 16}},
+        }
+    }
+}
+
+
+class Case(NamedTuple):
+    """A checkpoint, and what comes of it.
+
+    Attributes:
+        tensors: dtype and shape, or what was made, by name.
+        links: dtypes of weight and scale, by the weight's name.
+        reasons: of weights that are not linked, by name.
+        findings: rule and name of the tensor, of each finding.
+        config: files beside it.
+
+    """
+
+    tensors: Mapping[str, Made]
+    links: Mapping[str, tuple[str, str]] = {}
+    reasons: Mapping[str, str] = {}
+    findings: tuple[tuple[str, str], ...] = ()
+    config: Mapping[str, Any] = {}
+
+    def write(self, folder: Path, file: str = "model.safetensors") -> str:
+        for name, value in self.config.items():
+            (folder / name).write_text(json.dumps(value))
+        (folder / file).write_bytes(safetensors_bytes(dict(self.tensors)))
+        return str(folder / file)
+
+
+def t(dtype: str, *shape: int) -> Made:
+    return Made(dtype, shape)
+
+
+def words(**changes: Made) -> dict[str, Made]:
+    """Four rows of 128 four-bit integers in groups of 32."""
+    tensors = {
+        "x.weight_packed": t("I32", 4, 16),
+        "x.weight_scale": t("BF16", 4, 4),
+        "x.weight_shape": sizes(4, 128),
+    }
+    return tensors | {name.replace("__", "."): made for name, made in changes.items()}
+
+
+def without(tensors: Mapping[str, Made], name: str) -> dict[str, Made]:
+    return {other: made for other, made in tensors.items() if other != name}
+
+
+WRONG_LINKS = {
+    "MLX scales of their own dtype are not renamed": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("F8_E8M0", 64, 8)}, reasons={"x.weight": UNKNOWN}
+    ),
+    "MLX scales that fit another mode by their dtype": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("F8_E4M3", 64, 4)}, reasons={"x.weight": UNKNOWN}
+    ),
+    "MLX scales that fit a mode by dtype and shape": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("F8_E8M0", 64, 4)}, {"x.weight": ("e2m1", "e8m0")}
+    ),
+    "MLX scales of another dtype than the config's mode has": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("F8_E8M0", 64, 8)},
+        reasons={"x.weight": UNKNOWN},
+        findings=(("scale-shape", "x.weight"),),
+        config=mlx("nvfp4", group_size=16),
+    ),
+    "MLX affine without its biases": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("U8", 64, 4)},
+        reasons={"x.weight": MISSING},
+        findings=(("scale-missing", "x.weight"),),
+        config=mlx("affine"),
+    ),
+    "an MLX mode that is not known": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("U8", 64, 4)},
+        reasons={"x.weight": UNKNOWN},
+        config=mlx("mxfp3"),
+    ),
+    "two MLX modes for one model": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("U8", 64, 4)},
+        reasons={"x.weight": UNKNOWN},
+        config={
+            "config.json": {
+                "quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"},
+                "text_config": {"quantization": {"group_size": 16, "bits": 4, "mode": "nvfp4"}},
+            }
+        },
+    ),
+    "integers whose zero points are missing": Case(
+        words(),
+        reasons={"x.weight_packed": MISSING},
+        findings=(("scale-missing", "x.weight_packed"),),
+        config=ASYM,
+    ),
+    "integers of a config that gives some of them zero points": Case(
+        words(),
+        reasons={"x.weight_packed": ZERO_POINTS},
+        config=config(
+            quant_method="compressed-tensors",
+            config_groups={
+                key: {
+                    "format": "pack-quantized",
+                    "weights": {"num_bits": 4, "type": "int", "symmetric": value},
+                }
+                for key, value in (("a", True), ("b", False))
+            },
+        ),
+    ),
+    "whole integers whose zero points are missing": Case(
+        {"x.weight": t("I8", 6, 64), "x.weight_scale": t("F32", 6, 1)},
+        reasons={"x.weight": MISSING},
+        findings=(("scale-missing", "x.weight"),),
+        config=ASYM8,
+    ),
+    "integers in activation order without the order": Case(
+        words(),
+        reasons={"x.weight_packed": MISSING},
+        findings=(("scale-missing", "x.weight_packed"),),
+        config=GROUP_ORDER,
+    ),
+    "two weights of one base claim a scale": Case(
+        {"x.weight": t("U8", 64, 32), "x.weight_packed": t("U8", 63, 32), "x.weight_scale": t("U8", 64, 2)},
+        reasons={"x.weight": SHARED, "x.weight_packed": SHARED},
+        findings=(("scale-unused", "x.weight_scale"),),
+    ),
+    "a tensor as a scale and as a weight": Case(
+        {
+            "x": t("U8", 64, 32),
+            "x_weight_scale": t("U8", 64, 2),
+            "x_weight_scale_weight_scale": t("U8", 64, 1),
+        },
+        reasons={"x": SHARED, "x_weight_scale": SHARED},
+        findings=(("scale-unused", "x_weight_scale"),),
+    ),
+    **{
+        f"scales by channel of {dtype}": Case(
+            {"x.weight": t("F8_E4M3", 6, 64), "x.weight_scale": t(dtype, 6, 1)}, reasons={"x.weight": UNKNOWN}
+        )
+        for dtype in ("I64", "BOOL", "I32", "U16")
+    },
+    "scales by channel of plain bytes beside integers": Case(
+        {"x.weight": t("I8", 6, 64), "x.weight_scale": t("U8", 6, 1)}, reasons={"x.weight": UNKNOWN}
+    ),
+    "scales of packed words that are integers": Case(
+        words(x__weight_scale=t("I16", 4, 4)), reasons={"x.weight_packed": UNKNOWN}
+    ),
+    "more elements in a row than a descriptor holds": Case(
+        {"x.weight_packed": t("U8", 0, 2**63), "x.weight_scale": t("U8", 0, 2**59)},
+        reasons={"x.weight_packed": UNKNOWN},
+    ),
+}
+
+MISSED = {
+    "a short scale under outer scales for each expert": Case(
+        {
+            "x.weight_packed": t("U8", 4, 64, 32),
+            "x.weight_scale": t("F8_E4M3", 4, 63, 4),
+            "x.weight_global_scale": t("F32", 4),
+        },
+        reasons={"x.weight_packed": PER_EXPERT},
+        findings=(("scale-shape", "x.weight_packed"),),
+    ),
+    "two outer scales for each expert": Case(
+        {
+            "x.weight_packed": t("U8", 4, 64, 32),
+            "x.weight_scale": t("F8_E4M3", 4, 64, 4),
+            "x.weight_global_scale": t("F32", 4, 2),
+        },
+        reasons={"x.weight_packed": PER_EXPERT},
+    ),
+    "two outer scales for one matrix": Case(
+        {
+            "x.weight_packed": t("U8", 64, 32),
+            "x.weight_scale": t("F8_E4M3", 64, 4),
+            "x.weight_global_scale": t("F32", 2),
+        },
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("scale-shape", "x.weight_packed"),),
+    ),
+    "a short scale in activation order": Case(
+        words(x__weight_g_idx=t("I32", 128), x__weight_scale=t("BF16", 3, 4)),
+        reasons={"x.weight_packed": ORDER},
+        findings=(("scale-shape", "x.weight_packed"),),
+    ),
+    "a short scale of rows that do not fill words": Case(
+        words(x__weight_shape=sizes(4, 124), x__weight_scale=t("BF16", 3, 4)),
+        reasons={"x.weight_packed": "rows that do not fill whole words"},
+        findings=(("scale-shape", "x.weight_packed"),),
+        config=INT4,
+    ),
+    "a short scale beside zero points": Case(
+        {
+            "x.weight": t("I8", 64, 64),
+            "x.weight_scale": t("F32", 63, 1),
+            "x.weight_zero_point": t("I8", 64, 1),
+        },
+        reasons={"x.weight": ZERO_POINTS},
+        findings=(("scale-shape", "x.weight"),),
+    ),
+    "short zero points": Case(
+        {
+            "x.weight": t("I8", 64, 64),
+            "x.weight_scale": t("F32", 64, 1),
+            "x.weight_zero_point": t("I8", 63, 1),
+        },
+        reasons={"x.weight": ZERO_POINTS},
+        findings=(("scale-shape", "x.weight"),),
+    ),
+    "short zero points in words": Case(
+        words(x__weight_zero_point=t("I32", 1, 3)),
+        reasons={"x.weight_packed": ZERO_POINTS},
+        findings=(("scale-shape", "x.weight_packed"),),
+    ),
+    "short scales of MLX affine": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("F16", 63, 2), "x.biases": t("F16", 64, 2)},
+        reasons={"x.weight": ZERO_POINTS},
+        findings=(("scale-shape", "x.weight"),),
+    ),
+    "short biases of MLX affine": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("F16", 64, 2), "x.biases": t("F16", 63, 2)},
+        reasons={"x.weight": ZERO_POINTS},
+        findings=(("scale-shape", "x.weight"),),
+    ),
+    "scales and biases of MLX affine that lost a column": Case(
+        {"x.weight": t("U32", 64, 16), "x.scales": t("F16", 64, 1), "x.biases": t("F16", 64, 1)},
+        reasons={"x.weight": ZERO_POINTS},
+        findings=(("scale-shape", "x.weight"),),
+        config=mlx(None, 4, 64),
+    ),
+    **{
+        f"a scale of ModelOpt {algorithm} that is missing": Case(
+            {"x.weight": t("U8", 64, 32)},
+            reasons={"x.weight": MISSING},
+            findings=(("scale-missing", "x.weight"),),
+            config=modelopt(algorithm),
+        )
+        for algorithm in (
+            *("NVFP4", "NVFP4_AWQ", "W4A16_NVFP4", "W4A8_NVFP4_FP8", "MXFP4", "W4A8_MXFP4_FP8"),
+            *("MIXED_PRECISION", "W4A8_AWQ"),
+        )
+    },
+    "scales of ModelOpt's mixed layers that are missing": Case(
+        {"a.weight": t("F8_E4M3", 64, 32), "b.weight": t("U8", 64, 32)},
+        reasons={"a.weight": MISSING, "b.weight": MISSING},
+        findings=(("scale-missing", "a.weight"), ("scale-missing", "b.weight")),
+        config=MIXED,
+    ),
+    "a scale of ModelOpt FP8 that is missing": Case(
+        {"x.weight": t("F8_E4M3", 64, 32)},
+        reasons={"x.weight": MISSING},
+        findings=(("scale-missing", "x.weight"),),
+        config=modelopt("FP8"),
+    ),
+    "an outer scale without a scale": Case(
+        {"x.weight": t("U8", 64, 32), "x.weight_scale_2": t("F32")},
+        reasons={"x.weight": MISSING},
+        findings=(("scale-missing", "x.weight"),),
+    ),
+    "an outer scale of stacked experts without a scale": Case(
+        {"e.down_proj": t("U8", 4, 64, 32), "e.down_proj_weight_scale_2": t("F32")},
+        reasons={"e.down_proj": MISSING},
+        findings=(("scale-missing", "e.down_proj"),),
+    ),
+    "an outer scale of stacked experts without them": Case(
+        {"e.down_proj_weight_scale_2": t("F32")},
+        findings=(("scale-unused", "e.down_proj_weight_scale_2"),),
+    ),
+    "a scale of stacked experts of ModelOpt that is missing": Case(
+        {"e.down_proj": t("U8", 4, 64, 32)},
+        reasons={"e.down_proj": MISSING},
+        findings=(("scale-missing", "e.down_proj"),),
+        config=modelopt("NVFP4"),
+    ),
+    "a scale of stacked experts of compressed-tensors that is missing": Case(
+        {"e.down_proj": t("F8_E4M3", 4, 64, 32), "e.kv_scale": t("F8_E4M3", 4, 64, 32)},
+        reasons={"e.down_proj": MISSING},
+        findings=(("scale-missing", "e.down_proj"),),
+        config=FP8,
+    ),
+    "a scale of integers that is missing": Case(
+        {"x.weight": t("I8", 64, 32), "lm_head.weight": t("I8", 64, 32), "v.0.weight": t("I8", 64, 32)},
+        reasons={"x.weight": MISSING},
+        findings=(("scale-missing", "x.weight"),),
+        config={
+            "config.json": {
+                "quantization_config": {
+                    **INT8["config.json"]["quantization_config"],
+                    "ignore": ["lm_head", r"re:v\..*"],
+                }
+            }
+        },
+    ),
+    **{
+        f"a scale of DeepSeek's experts in {dtype} that is missing": Case(
+            {"x.weight": t(dtype, 64, 32)},
+            reasons={"x.weight": MISSING},
+            findings=(("scale-missing", "x.weight"),),
+            config=BLOCK_FP8,
+        )
+        for dtype in ("I8", "F4")
+    },
+    "a scale of gpt-oss of two dimensions that is missing": Case(
+        {"x_blocks": t("U8", 64, 16)},
+        reasons={"x_blocks": MISSING},
+        findings=(("scale-missing", "x_blocks"),),
+        config=config(quant_method="mxfp4"),
+    ),
+    "a scale that the same module of another layer has": Case(
+        {
+            "model.layers.0.q_proj.weight": t("F8_E4M3", 64, 64),
+            "model.layers.0.q_proj.weight_scale": t("BF16", 64, 1),
+            "model.layers.11.q_proj.weight": t("F8_E4M3", 64, 64),
+            "model.layers.2.q_proj.weight": t("BF16", 64, 64),
+        },
+        {"model.layers.0.q_proj.weight": ("f8e4m3", "bf16")},
+        {"model.layers.11.q_proj.weight": MISSING},
+        (("scale-missing", "model.layers.11.q_proj.weight"),),
+    ),
+    "a weight_shape that is missing": Case(
+        without(words(), "x.weight_shape"),
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("packed-shape", "x.weight_packed"),),
+        config=INT4,
+    ),
+    "a weight_shape cut short": Case(
+        words(x__weight_shape=sizes(4)),
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("packed-shape", "x.weight_packed"),),
+        config=INT4,
+    ),
+    "scales of another dtype than the config's nvfp4 has": Case(
+        {
+            "x.weight_packed": t("U8", 64, 32),
+            "x.weight_scale": t("F16", 64, 4),
+            "x.weight_global_scale": t("F32", 1),
+        },
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("scale-shape", "x.weight_packed"),),
+        config=NVFP4,
+    ),
+    "scales of another dtype than the config's mxfp4 has": Case(
+        {"x.weight_packed": t("U8", 64, 32), "x.weight_scale": t("F8_E4M3", 64, 4)},
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("scale-shape", "x.weight_packed"),),
+        config=MXFP4,
+    ),
+    "scales of another dtype than ModelOpt's NVFP4 has": Case(
+        {"x.weight": t("U8", 64, 32), "x.weight_scale": t("U8", 64, 4), "x.weight_scale_2": t("F32")},
+        reasons={"x.weight": UNKNOWN},
+        findings=(("scale-shape", "x.weight"),),
+        config=modelopt("NVFP4"),
+    ),
+}
+
+FALSE_ALARMS = {
+    "scales of other meaning": Case(
+        {
+            "img_attn.norm.key_norm.scale": t("F8_E4M3", 128),
+            "a.q_scales": t("U8", 4),
+            "vision.image.scales": t("U8", 4),
+            "a.kv_scales": t("F8_E4M3", 4),
+            "b.scale": t("F8_E8M0", 4),
+        }
+    ),
+    "scales of other meaning beside gpt-oss": Case(
+        {
+            "x_blocks": t("U8", 4, 6, 4, 16),
+            "x_scales": t("U8", 4, 6, 4),
+            "vision.image.scales": t("U8", 4),
+            "a.kv_scales": t("F8_E4M3", 4),
+        },
+        {"x_blocks": ("e2m1", "e8m0")},
+    ),
+    "a scale of gpt-oss that nothing uses": Case(
+        {"x_blocks": t("U8", 4, 6, 4, 16), "x_scales": t("U8", 4, 6, 4), "y_scales": t("U8", 4, 6, 4)},
+        {"x_blocks": ("e2m1", "e8m0")},
+        findings=(("scale-unused", "y_scales"),),
+    ),
+    "a scale of MLX that nothing uses": Case(
+        {"x.scales": t("U8", 64, 4)}, findings=(("scale-unused", "x.scales"),), config=mlx("mxfp4")
+    ),
+    "a scalar for each expert": Case(
+        {
+            "x.weight": t("F8_E4M3", 8, 256, 256),
+            "x.weight_scale": t("F32", 8, 1, 1),
+            "y.weight": t("F8_E4M3", 8, 256, 256),
+            "y.weight_scale": t("F32", 8),
+        },
+        reasons={"x.weight": ONE_SCALE, "y.weight": ONE_SCALE},
+    ),
+    "blocks of another size": Case(
+        {
+            "x.weight": t("F8_E4M3", 256, 256),
+            "x.weight_scale": t("F32", 4, 4),
+            "y.weight": t("F8_E4M3", 256, 256),
+            "y.weight_scale_inv": t("F32", 4, 4),
+        },
+        reasons={"x.weight": BLOCKS, "y.weight": BLOCKS},
+    ),
+    "blocks with e8m0 scales": Case(
+        {"x.weight": t("F8_E4M3", 256, 512), "x.weight_scale": t("F8_E8M0", 2, 4)},
+        reasons={"x.weight": BLOCKS},
+    ),
+    "scales that are called scale": Case(
+        {
+            "x.weight": t("F8_E4M3", 256, 256),
+            "x.scale": t("F32"),
+            "y.weight": t("F8_E4M3", 256, 256),
+            "y.scale": t("F32", 256),
+            "z.weight": t("F8_E4M3", 256, 256),
+            "z.scale": t("F32", 2, 2),
+        },
+        reasons={"x.weight": ONE_SCALE, "y.weight": UNKNOWN, "z.weight": BLOCKS},
+    ),
+    "ModelOpt W4A8_AWQ": Case(
+        {"x.weight": t("U8", 64, 32), "x.weight_scale": t("F8_E4M3", 64, 1)},
+        reasons={"x.weight": UNKNOWN},
+        config=modelopt("W4A8_AWQ"),
+    ),
+    "a module that MLX's config leaves alone": Case(
+        {"x.weight": t("U32", 64, 16), "y.weight": t("U32", 64, 16), "y.scales": t("U8", 64, 4)},
+        {"y.weight": ("e2m1", "e8m0")},
+        config=mlx("mxfp4", x=False),
+    ),
+    "integers of a compressed-tensors config with a pattern that is not understood": Case(
+        {"x.weight": t("I8", 64, 32)},
+        config={
+            "config.json": {
+                "quantization_config": {
+                    **INT8["config.json"]["quantization_config"],
+                    "ignore": ["re:(a+)+x$"],
+                }
+            }
+        },
+    ),
+}
+
+CASES = {**WRONG_LINKS, **MISSED, **FALSE_ALARMS}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_comes_of_a_checkpoint(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    path = case.write(tmp_path)
+    made = plan(read_checkpoint(path))
+    assert {link.weight: (link.dtype, link.scale_dtype) for link in made.links} == case.links
+    assert {one.weight: one.reason for one in made.unlinked} == case.reasons
+    report = check_checkpoint(path)
+    assert sorted((one.rule, one.name) for one in report.findings) == sorted(case.findings)
+    assert all(one.message.isprintable() for one in report.findings)
+    done = import_checkpoint(path, tmp_path / "out.kiln", allow_unlinked=True)
+    assert len(done.plan.links) == len(case.links)
+
+
+SHARD = "model-00001-of-00002.safetensors"
+OTHER = "model-00002-of-00002.safetensors"
+
+PIECES = {
+    "zero points": (words(), "x.weight_zero_point", {}),
+    "zero points of a config": (words(), "x.weight_zero_point", ASYM),
+    "an activation order": (words(), "x.weight_g_idx", {}),
+    "an activation order of a config": (words(), "x.weight_g_idx", GROUP_ORDER),
+    "the shape of packed words": (without(words(), "x.weight_shape"), "x.weight_shape", INT4),
+    "zero points of whole integers": (
+        {"x.weight": t("I8", 6, 64), "x.weight_scale": t("F32", 6, 1)},
+        "x.weight_zero_point",
+        {},
+    ),
+    "biases": ({"x.weight": t("U32", 64, 16), "x.scales": t("BF16", 64, 2)}, "x.biases", {}),
+    "biases of a config": (
+        {"x.weight": t("U32", 64, 16), "x.scales": t("U8", 64, 4)},
+        "x.biases",
+        mlx("affine"),
+    ),
+}
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+@pytest.mark.parametrize("name", PIECES)
+def test_what_is_in_another_shard_keeps_a_weight_from_being_linked(
+    name: str, with_index: bool, tmp_path: Path
+) -> None:
+    tensors, piece, beside = PIECES[name]
+    path = Case(tensors, config=beside).write(tmp_path, SHARD)
+    if with_index:
+        places = {**dict.fromkeys(tensors, SHARD), piece: OTHER}
+        index = {"metadata": {}, "weight_map": places}
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    made = plan(read_checkpoint(path))
+    assert made.links == []
+    assert [(one.reason, one.fault) for one in made.unlinked] == [(ELSEWHERE, None)]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "beside"),
+    [
+        (words(), INT4),
+        ({"x.weight": t("U32", 64, 16), "x.scales": t("U8", 64, 4)}, {}),
+        ({"x.weight": t("I8", 6, 64), "x.weight_scale": t("F32", 6, 1)}, INT8),
+    ],
+)
+def test_a_shard_alone_is_linked_where_nothing_more_can_be_in_another(
+    tensors: dict[str, Made], beside: dict[str, Any], tmp_path: Path
+) -> None:
+    made = plan(read_checkpoint(Case(tensors, config=beside).write(tmp_path, SHARD)))
+    assert len(made.links) == 1
+
+
+@pytest.mark.parametrize("suffix", ["weight_zero_point", "weight_scale"])
+def test_a_real_asymmetric_checkpoint_without_a_tensor_is_not_ok(suffix: str, tmp_path: Path) -> None:
+    copy = copy_of("ct-int4-asym", tmp_path)
+    gone = f"model.layers.0.mlp.down_proj.{suffix}"
+    edit(copy / "model.safetensors", lambda tensors: tensors.pop(gone))
+    report = check_checkpoint(str(copy / "model.safetensors"))
+    (found,) = report.findings
+    assert found.rule == "scale-missing"
+    assert f'there is no "{gone}"' in found.message
+    assert plan(read_checkpoint(str(copy / "model.safetensors"))).links == []
+
+
+def test_what_two_weights_claim_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = WRONG_LINKS["two weights of one base claim a scale"].write(tmp_path)
+    done = import_checkpoint(path, tmp_path / "out.kiln", allow_unlinked=True)
+    assert done.plan.links == []
+    kept = {name: made.dtype for name, made in done.plan.tensors.items() if name.startswith("x.")}
+    assert kept == {"x.weight": "u8", "x.weight_packed": "u8", "x.weight_scale": "u8"}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "beside", "text"),
+    [
+        ({"x.weight_scale": t("U8", 3)}, {}, 'neither "x.weight_packed" nor "x.weight"'),
+        ({"a.weight": t("U32", 6, 8)}, mlx("mxfp4"), 'no "a.scales"'),
+        (
+            {"a.weight": t("F8_E4M3", 6, 8)},
+            BLOCK_FP8,
+            'neither "a.weight_scale_inv" nor "a.weight_scale" nor "a.scale"',
+        ),
+        ({"a_blocks": t("U8", 2, 6, 16)}, {}, 'no "a_scales"'),
+        ({"a.weight_packed": t("U8", 6, 16)}, {}, 'no "a.weight_scale"'),
+    ],
+)
+def test_a_message_names_the_tensors_that_the_convention_wants(
+    tensors: dict[str, Made], beside: dict[str, Any], text: str, tmp_path: Path
+) -> None:
+    (found,) = check_checkpoint(Case(tensors, config=beside).write(tmp_path)).findings
+    assert found.message.endswith(f"there is {text}")
+
+
+@pytest.mark.parametrize("at", ["weight_packed", "weight_scale", "weight_global_scale"])
+def test_a_tensor_of_too_many_dimensions_is_of_no_convention(at: str, tmp_path: Path) -> None:
+    shapes = {"weight_packed": [0, 32], "weight_scale": [0, 4], "weight_global_scale": [0]}
+    shapes[at] = [2**60] * 300 + [0]
+    dtypes = {"weight_packed": "U8", "weight_scale": "F8_E4M3", "weight_global_scale": "F32"}
+    header = {
+        f"x.{name}": {"dtype": dtypes[name], "shape": shape, "data_offsets": [0, 0]}
+        for name, shape in shapes.items()
+    }
+    (tmp_path / "model.safetensors").write_bytes(with_header(json.dumps(header).encode()))
+    report = check_checkpoint(str(tmp_path / "model.safetensors"))
+    assert [found.rule for found in report.findings] == ["source-rank"]
+
+
+def test_a_config_of_many_modules_is_read_module_by_module() -> None:
+    modules = {f"m.{number}": {"bits": 8, "mode": "mxfp8"} for number in range(60_000)}
+    found = config_of({"config.json": {"quantization": {"group_size": 32, "bits": 4, **modules}}})
+    assert found.of("m.59999") == (Hint("mlx", "mxfp8", 8, group_size=32),)
+    assert found.of("other") == (Hint("mlx", "affine", 4, group_size=32),)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a.b", "re:a.*", r"re:^a\.b$", "re:.*b", "re:.*a.*", "re:a", "re:[ab].*"]
+)
+def test_an_ignored_module_is_told_by_its_name(pattern: str) -> None:
+    found = config_of({"config.json": {"quantization_config": {"ignore": [pattern, 7]}}})
+    assert found.may_ignore("a.b")
+
+
+@pytest.mark.parametrize("pattern", ["a", "re:b.*", "re:.*c", "re:.*a$", "re:a.*c", r"re:.*\.b\.b"])
+def test_a_module_that_no_pattern_names_is_not_ignored(pattern: str) -> None:
+    found = config_of({"config.json": {"quantization_config": {"ignore": [pattern]}}})
+    assert not found.may_ignore("a.b")
+
+
+def test_a_broken_import_says_why_without_a_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = copy_of("ct-int4-asym", tmp_path)
+    edit(
+        copy / "model.safetensors",
+        lambda tensors: tensors.pop("model.layers.0.mlp.down_proj.weight_zero_point"),
+    )
+    assert main(["import", str(copy), "-o", str(tmp_path / "out.kiln")]) == 1
+    assert "has no zero points" in capsys.readouterr().err
+    assert not (tmp_path / "out.kiln").exists()
