@@ -204,11 +204,11 @@ def _zero_points(pair: Pair, hints: tuple[Hint, ...], shape: tuple[int, ...] | N
         detail = f"the config gives them to some weights; there is no {name}"
         return pair.unlinked(ZERO_POINTS, detail) if False in symmetric else None
     group_size = None if shape is None else _group_size(pair, shape, hints)
-    if shape is None or group_size is None:
+    if not shape or not group_size:
         return pair.unlinked(ZERO_POINTS, name)
     found = pair.unlinked(ZERO_POINTS, name, *_groups_due(pair, shape, group_size))
     if found.fault is None and len(shape) == 2 and zeros.called in ("I8", "I32"):
-        per_word = WORD_BITS // (_only({hint.bits for hint in hints}) or 4)
+        per_word = max(1, WORD_BITS // (_only({hint.bits for hint in hints}) or 4))
         rows = shape[0] if zeros.called == "I8" else -(-shape[0] // per_word)
         fault = _count_fault(pair, zeros, rows * grouped(shape, group_size)[-1])
         return found._replace(fault=fault)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import kiln_check
 from kiln_check.cli import main
 from kiln_check.interop.checking import check_checkpoint
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.config import Hint, config_of
+from kiln_check.interop.conventions import FORMS
 from kiln_check.interop.importing import import_checkpoint
 from kiln_check.interop.planning import plan
+from kiln_check.interop.recognising import BESIDE
+from kiln_check.interop.safetensors import TYPES
 from tests.interop.building import Made, copy_of, edit, safetensors_bytes, with_header
 from tests.interop.models import compressed, config, modelopt, sizes
 
@@ -597,18 +605,34 @@ def test_a_message_names_the_tensors_that_the_convention_wants(
     assert found.message.endswith(f"there is {text}")
 
 
-@pytest.mark.parametrize("at", ["weight_packed", "weight_scale", "weight_global_scale"])
-def test_a_tensor_of_too_many_dimensions_is_of_no_convention(at: str, tmp_path: Path) -> None:
-    shapes = {"weight_packed": [0, 32], "weight_scale": [0, 4], "weight_global_scale": [0]}
-    shapes[at] = [2**60] * 300 + [0]
-    dtypes = {"weight_packed": "U8", "weight_scale": "F8_E4M3", "weight_global_scale": "F32"}
-    header = {
-        f"x.{name}": {"dtype": dtypes[name], "shape": shape, "data_offsets": [0, 0]}
-        for name, shape in shapes.items()
-    }
-    (tmp_path / "model.safetensors").write_bytes(with_header(json.dumps(header).encode()))
-    report = check_checkpoint(str(tmp_path / "model.safetensors"))
-    assert [found.rule for found in report.findings] == ["source-rank"]
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"x.weight": ("F8_E4M3", [64, 64]), "x.weight_scale_inv": ("F32", None)},
+        {
+            "x.weight_packed": ("U8", [64, 64]),
+            "x.weight_scale": ("F8_E4M3", [64, 8]),
+            "x.weight_global_scale": ("F32", None),
+        },
+        {"x.weight": ("U8", None), "x.weight_scale": ("U8", [64, 8])},
+        {"x.weight_scale": ("U8", None)},
+    ],
+)
+def test_a_tensor_of_too_many_dimensions_is_of_no_convention(
+    tensors: dict[str, tuple[str, list[int] | None]], tmp_path: Path
+) -> None:
+    header, at = {}, 0
+    for name, (dtype, shape) in tensors.items():
+        length = 4 if shape is None else prod(shape)
+        header[name] = {
+            "dtype": dtype,
+            "shape": [2**60] * 300 if shape is None else shape,
+            "data_offsets": [at, at + length],
+        }
+        at += length
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(with_header(json.dumps(header).encode(), bytes(at)))
+    assert [found.rule for found in check_checkpoint(str(path)).findings] == ["source-rank"]
 
 
 def test_a_config_of_many_modules_is_read_module_by_module() -> None:
@@ -632,14 +656,72 @@ def test_a_module_that_no_pattern_names_is_not_ignored(pattern: str) -> None:
     assert not found.may_ignore("a.b")
 
 
-def test_a_broken_import_says_why_without_a_traceback(
+def test_an_import_that_is_refused_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = copy_of("ct-int4-asym", tmp_path)
-    edit(
-        copy / "model.safetensors",
-        lambda tensors: tensors.pop("model.layers.0.mlp.down_proj.weight_zero_point"),
-    )
+    gone = "model.layers.0.mlp.down_proj.weight_zero_point"
+    edit(copy / "model.safetensors", lambda tensors: tensors.pop(gone))
     assert main(["import", str(copy), "-o", str(tmp_path / "out.kiln")]) == 1
     assert "has no zero points" in capsys.readouterr().err
     assert not (tmp_path / "out.kiln").exists()
+
+
+SUFFIXES = sorted({suffix for form in FORMS for suffix in (form.weight, form.scale)} | set(BESIDE))
+CONFIGS: tuple[dict[str, Any], ...] = (
+    {},
+    INT4,
+    ASYM,
+    GROUP_ORDER,
+    INT8,
+    FP8,
+    NVFP4,
+    MXFP4,
+    BLOCK_FP8,
+    MIXED,
+    mlx("nvfp4"),
+    mlx(None),
+)
+DTYPES = ["U8", "I8", "U32", "I32", "I64", "F4", "F8_E4M3", "F8_E8M0", "BF16", "F32"]
+
+
+@st.composite
+def any_tensors(draw: st.DrawFn) -> dict[str, Made]:
+    """A weight and a scale by some form, whose shapes nearly fit, and what may stand beside them."""
+    form = draw(st.sampled_from(FORMS))
+    lead = draw(st.sampled_from([(), (2,), (0,), (1,)]))
+    rows, columns = draw(st.sampled_from([(64, 16), (64, 32), (6, 16), (2, 0), (128, 128)]))
+    groups = (columns // share for share in draw(st.permutations([1, 2, 4, 8, 16, 32, 128]))[:1])
+    tensors = {
+        "x" + form.weight: Made(draw(st.sampled_from(DTYPES)), (*lead, rows, columns)),
+        "x" + form.scale: Made(
+            draw(st.sampled_from(DTYPES)), (*lead, rows - draw(st.integers(0, 1)), *groups)
+        ),
+    }
+    for suffix in draw(st.lists(st.sampled_from(SUFFIXES), max_size=3)):
+        shape = draw(st.sampled_from([(), (1,), (2,), (*lead, rows, 1), (*lead, rows, columns)]))
+        made = Made(draw(st.sampled_from(DTYPES)), shape)
+        tensors.setdefault("x" + suffix, draw(st.sampled_from([made, sizes(rows, columns * 8)])))
+    return {name: made for name, made in tensors.items() if made.dtype != "F4" or prod(made.shape) % 2 == 0}
+
+
+@given(tensors=any_tensors(), beside=st.sampled_from(CONFIGS))
+@settings(max_examples=300, deadline=None)
+def test_no_link_changes_a_scale_that_has_a_dtype_and_every_checkpoint_comes_in_apart(
+    tensors: dict[str, Made], beside: dict[str, Any]
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Case(tensors, config=beside).write(Path(folder))
+        report = check_checkpoint(path)
+        made = plan(read_checkpoint(path))
+        claimed = [name for link in made.links for name in (link.weight, link.scale)]
+        assert len(set(claimed)) == len(claimed)
+        for link in made.links:
+            assert tensors[link.scale].dtype == "U8" or (
+                TYPES[tensors[link.scale].dtype].dtype == link.scale_dtype
+            )
+        done = import_checkpoint(path, f"{folder}/out.kiln", allow_unlinked=True)
+        assert {one.rule for one in done.findings} <= {one.rule for one in report.findings}
+        with kiln_check.open(f"{folder}/out.kiln") as file:
+            for name, tensor in tensors.items():
+                assert bytes(file[name].bytes()) == tensor.payload()
