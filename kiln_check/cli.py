@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_check(commands.add_parser("check", help="say of each file whether it is sound"))
     _add_import(commands.add_parser("import", help="bring a checkpoint of another format in"))
     _add_export(commands.add_parser("export", help="give the files of an imported checkpoint back"))
-    rules = commands.add_parser("rules", help="list the rules, or explain one")
+    rules = commands.add_parser("rules", help="list the rules, or explain one by its name or number")
     rules.add_argument("name", nargs="?", metavar="NAME", help="the rule to explain")
     rules.set_defaults(run=_run_rules)
     commands.add_parser("conformance", help="run any reader of Kiln files over the conformance corpus")
@@ -96,18 +96,30 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="SOURCE", help="a .safetensors, .index.json or .gguf file, or the folder of a model"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the Kiln file to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="the Kiln file to write; one that is there is replaced",
+    )
     parser.add_argument(
         "--allow-unlinked",
         action="store_true",
-        help="bring in apart what belongs together but does not fit: a count is wrong, a scale is missing",
+        help="go on where a scale is missing or its count is wrong: such tensors are stored without a link",
     )
     parser.set_defaults(run=_run_import)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a Kiln file that kiln import wrote")
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to put the files in")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        required=True,
+        help="the folder to put the files in; none is replaced",
+    )
     parser.set_defaults(run=_run_export)
 
 
@@ -237,13 +249,15 @@ def _of_file(error: OSError) -> str:
 
 
 def _run_rules(options: argparse.Namespace) -> int:
-    from kiln_check.explain import explanation, listing
+    from kiln_check.explain import explanation, listing, nearest
 
     if options.name is None:
         print(listing())
         return STATUS_OK
     found = explanation(options.name)
     if found is None:
-        raise UsageError(f"there is no rule {options.name}; kiln rules lists them all")
+        like = nearest(options.name)
+        hint = "kiln rules lists them all" if like is None else f"did you mean {like}?"
+        raise UsageError(f"there is no rule {options.name}; {hint}")
     print(found)
     return STATUS_OK
