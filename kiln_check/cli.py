@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from kiln_check import __version__
 from kiln_check.errors import KilnError, UsageError
@@ -140,10 +140,11 @@ def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
         _complain(parser.prog, "there is not enough memory for this")
         return STATUS_UNREADABLE
     except BrokenPipeError:
-        _discard_output()
+        _discard(sys.stdout)
         _complain(parser.prog, "the output was closed before all was written")
         return STATUS_UNREADABLE
     except OSError as error:
+        _discard(sys.stdout)
         _complain(parser.prog, f"the output can't be written: {error.strerror or error}")
         return STATUS_UNREADABLE
     except KeyboardInterrupt:
@@ -155,8 +156,10 @@ def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
 def _complain(program: str, message: str) -> None:
     """One line on standard error; where that can't be written, the exit status must do."""
     if sys.stderr is not None:
-        with suppress(OSError, ValueError):
+        try:
             print(f"{program}: {printable(message)}", file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            _discard(sys.stderr)
 
 
 def _escape_unencodable() -> None:
@@ -165,9 +168,10 @@ def _escape_unencodable() -> None:
         reconfigure(errors="backslashreplace")
 
 
-def _discard_output() -> None:
-    """Keep the interpreter from flushing into the closed pipe when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard(stream: TextIO) -> None:
+    """Keep the interpreter from failing when it flushes, at its end, what can't be written."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run_check(options: argparse.Namespace) -> int:
