@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kiln_check.checking import check as check
     from kiln_check.errors import KilnError as KilnError
+    from kiln_check.interop.checking import check_checkpoint as check_checkpoint
+    from kiln_check.interop.exporting import export_checkpoint as export_checkpoint
+    from kiln_check.interop.importing import import_checkpoint as import_checkpoint
     from kiln_check.output import Span as Span
     from kiln_check.report import Report as Report
     from kiln_check.rules.finding import Finding as Finding
@@ -36,6 +39,9 @@ _HOMES = {
     "Span": "output",
     "Tensor": "tensors",
     "check": "checking",
+    "check_checkpoint": "interop.checking",
+    "export_checkpoint": "interop.exporting",
+    "import_checkpoint": "interop.importing",
     "open": "tensors",
     "write": "writing",
 }

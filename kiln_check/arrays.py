@@ -117,3 +117,16 @@ def _unpack(stored: NDArray[np.uint8], dtype: str, shape: tuple[int, ...]) -> ND
     if dtype == "i4":  # ml_dtypes keeps the sign in the whole byte
         codes = np.where(codes & 8, codes | np.uint8(0xF0), codes)
     return codes.view(numpy_dtype(dtype))
+
+
+def pack(array: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
+    """Elements of 4 or 6 bits, one in the low bits of each byte, as they are stored.
+
+    Element i goes to bits i·b to i·b+b−1 (layout page, "dtype"). Gives a flat array of bytes.
+    """
+    import numpy as np
+
+    width = PACKED_BITS[dtype]
+    codes = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+    bits = np.unpackbits(codes, axis=1, count=width, bitorder="little")
+    return np.packbits(bits.reshape(-1), bitorder="little")

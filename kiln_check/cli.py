@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from kiln_check import __version__
 from kiln_check.errors import KilnError, UsageError
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_check(commands.add_parser("check", help="say of each file whether it is sound"))
     _add_import(commands.add_parser("import", help="bring a checkpoint of another format in"))
     _add_export(commands.add_parser("export", help="give the files of an imported checkpoint back"))
-    rules = commands.add_parser("rules", help="list the rules, or explain one")
+    rules = commands.add_parser("rules", help="list the rules, or explain one by its name or number")
     rules.add_argument("name", nargs="?", metavar="NAME", help="the rule to explain")
     rules.set_defaults(run=_run_rules)
     commands.add_parser("conformance", help="run any reader of Kiln files over the conformance corpus")
@@ -96,18 +96,30 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", metavar="SOURCE", help="a .safetensors, .index.json or .gguf file, or the folder of a model"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the Kiln file to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="the Kiln file to write; one that is there is replaced",
+    )
     parser.add_argument(
         "--allow-unlinked",
         action="store_true",
-        help="bring in apart what belongs together but does not fit: a count is wrong, a scale is missing",
+        help="go on where a scale is missing or its count is wrong: such tensors are stored without a link",
     )
     parser.set_defaults(run=_run_import)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a Kiln file that kiln import wrote")
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to put the files in")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        required=True,
+        help="the folder to put the files in; none is replaced",
+    )
     parser.set_defaults(run=_run_export)
 
 
@@ -128,10 +140,11 @@ def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
         _complain(parser.prog, "there is not enough memory for this")
         return STATUS_UNREADABLE
     except BrokenPipeError:
-        _discard_output()
+        _discard(sys.stdout)
         _complain(parser.prog, "the output was closed before all was written")
         return STATUS_UNREADABLE
     except OSError as error:
+        _discard(sys.stdout)
         _complain(parser.prog, f"the output can't be written: {error.strerror or error}")
         return STATUS_UNREADABLE
     except KeyboardInterrupt:
@@ -143,8 +156,10 @@ def _guarded(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
 def _complain(program: str, message: str) -> None:
     """One line on standard error; where that can't be written, the exit status must do."""
     if sys.stderr is not None:
-        with suppress(OSError, ValueError):
+        try:
             print(f"{program}: {printable(message)}", file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            _discard(sys.stderr)
 
 
 def _escape_unencodable() -> None:
@@ -153,9 +168,10 @@ def _escape_unencodable() -> None:
         reconfigure(errors="backslashreplace")
 
 
-def _discard_output() -> None:
-    """Keep the interpreter from flushing into the closed pipe when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard(stream: TextIO) -> None:
+    """Keep the interpreter from failing when it flushes, at its end, what can't be written."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run_check(options: argparse.Namespace) -> int:
@@ -237,13 +253,15 @@ def _of_file(error: OSError) -> str:
 
 
 def _run_rules(options: argparse.Namespace) -> int:
-    from kiln_check.explain import explanation, listing
+    from kiln_check.explain import explanation, listing, nearest
 
     if options.name is None:
         print(listing())
         return STATUS_OK
     found = explanation(options.name)
     if found is None:
-        raise UsageError(f"there is no rule {options.name}; kiln rules lists them all")
+        like = nearest(options.name)
+        hint = "kiln rules lists them all" if like is None else f"did you mean {like}?"
+        raise UsageError(f"there is no rule {options.name}; {hint}")
     print(found)
     return STATUS_OK

@@ -9,18 +9,29 @@ from kiln_check.rules.table import RULES, Rule
 
 
 def listing() -> str:
-    """All rules in verdict order, a line each."""
-    width = max(len(rule.name) for rule in RULES)
-    return "\n".join(
-        f"{number:2}  {rule.name:{width}}  {rule.status:8}  {_docstring(rule).splitlines()[0]}"
+    """All rules in verdict order, a line each: those on checkpoints, then the layout page's."""
+    from kiln_check.interop.rules import OWN_RULES
+
+    width = max(len(name) for name in (*(rule.name for rule in RULES), *OWN_RULES))
+    own = [
+        f"    {rule.name:{width}}  {rule.status:8}  {_first_line(rule.about)}" for rule in OWN_RULES.values()
+    ]
+    page = [
+        f"{number:2}  {rule.name:{width}}  {rule.status:8}  {_first_line(_docstring(rule))}"
         for number, rule in enumerate(RULES, 1)
-    )
+    ]
+    return "\n".join([*page, "", "On checkpoints of other formats, before these:", *own])
 
 
 def explanation(name: str) -> str | None:
-    """What one rule wants, why, how to mend a file, and the case that pins it; None if there is none."""
+    """What one rule wants, why, how to mend a file, and the case that pins it; None if there is none.
+
+    Args:
+        name: a rule's name, or its number on the layout page.
+
+    """
     for number, rule in enumerate(RULES, 1):
-        if rule.name == name:
+        if name in (rule.name, str(number)):
             facts = [
                 f"rule    {number} of {len(RULES)}, in verdict order",
                 f"status  {rule.status}",
@@ -32,6 +43,20 @@ def explanation(name: str) -> str | None:
     from kiln_check.interop.rules import explanation as explanation_of_own
 
     return explanation_of_own(name)
+
+
+def nearest(name: str) -> str | None:
+    """The rule whose name is most like one that there is not; None where none is like it."""
+    from difflib import get_close_matches
+
+    from kiln_check.interop.rules import OWN_RULES
+
+    found = get_close_matches(name, [*(rule.name for rule in RULES), *OWN_RULES], 1)
+    return found[0] if found else None
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _docstring(rule: Rule) -> str:

@@ -104,9 +104,9 @@ class Tensor:
         return self._descriptor.foreign_tag, self._descriptor.block_elements, self._descriptor.block_bytes
 
     def bytes(self) -> memoryview:
-        """The stored bits, without a copy. Valid until the file is closed.
+        """The stored bits, without a copy; a view that outlives the file's being closed.
 
-        Raises ValueError when the file is closed.
+        Raises ValueError when the file is closed already.
         """
         start = self._descriptor.ofs_data
         return self._file._view()[start : start + self._descriptor.len_data]
@@ -115,9 +115,9 @@ class Tensor:
         """The stored bits as a NumPy array, without a copy unless `unpack`.
 
         Elements of 4 and 6 bits come as they are stored, as a flat array of bytes;
-        with `unpack`, one element a byte in the tensor's shape. bf16 and the floats
-        of 8 bits and fewer have the dtypes of the package ml_dtypes. A foreign
-        payload comes as a flat array of bytes. Nothing is scaled.
+        with `unpack`, one element a byte in the tensor's shape and of a dtype of the
+        package ml_dtypes, as are bf16 and the floats of 8 bits. A foreign payload
+        comes as a flat array of bytes. Nothing is scaled.
 
         Raises:
             ImportError: the dtype is one of ml_dtypes', which is absent.
@@ -145,6 +145,7 @@ class KilnFile(Mapping[str, Tensor]):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, check: bool) -> None:
+        self._path = os.fspath(path)
         fd, size = open_regular(path)
         try:
             self._map = mmap.mmap(fd, 0, access=mmap.ACCESS_READ) if size else None
@@ -171,6 +172,10 @@ class KilnFile(Mapping[str, Tensor]):
         if not 0 <= index < (self._directory.num_tensors or 0):
             raise IndexError(f"there is no tensor {index}")
         return Tensor(self, index)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._bytes is None else f"{self._directory.num_tensors} tensors"
+        return f"<KilnFile {self._path!r}: {state}>"
 
     def close(self) -> None:
         """Let go of the file."""

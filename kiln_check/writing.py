@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from kiln_check.arrays import KILN_NAMES, PACKED_BITS
+from kiln_check.arrays import KILN_NAMES, PACKED_BITS, pack
 from kiln_check.checking import check_source
 from kiln_check.codes import ALIGNMENT, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.errors import KilnError
@@ -44,7 +44,9 @@ class NewTensor(NamedTuple):
         dtype: a name of the layout page's table, such as "e2m1" or "f32".
         shape: length of each dimension in elements, outermost first.
         data: the payload: a buffer or a Span of another file, whose bytes are stored
-            as they are; or an array, which is stored row-major and little-endian.
+            as they are; or an array of the same dtype and shape, which is stored
+            row-major, little-endian and, for elements of 4 and 6 bits, packed. An array
+            of uint8 is taken for bytes, whatever the dtype.
         scale: name of the scale tensor, for schemes 1 and 2.
         outer: name of the outer scale, for scheme 2.
         axis: the axis along which `group_size` elements share a scale, counted from 0.
@@ -135,21 +137,34 @@ def write_layout(path: str | os.PathLike[str], layout: Layout, *, progress: bool
 
 
 def as_new_tensor(tensor: NewTensor | NDArray[Any]) -> NewTensor:
-    """An array as a NewTensor of its dtype and shape; a NewTensor with bytes that can be stored.
+    """A NewTensor whose data is bytes as they are stored; an array gives its own dtype and shape.
 
-    Raises KilnError for an array whose dtype Kiln has not, or whose elements are
-    not stored as Kiln packs them.
+    An array of one byte an element may hold any dtype's bytes. Any other must be of the
+    tensor's dtype and shape; elements of 4 and 6 bits are packed.
+
+    Raises KilnError for an array that is not, or whose dtype Kiln does not have.
     """
-    if isinstance(tensor, NewTensor):
-        return tensor._replace(data=_plain(tensor.data)) if _is_array(tensor.data) else tensor
-    if not _is_array(tensor):
-        raise KilnError(f"expected a NewTensor or an array, not {type(tensor).__name__}")
-    dtype = KILN_NAMES.get(tensor.dtype.name)
-    if dtype is None or dtype in PACKED_BITS:
-        raise KilnError(
-            f"an array of {tensor.dtype} can't be stored as it is; give a NewTensor with its bytes"
-        )
-    return NewTensor(dtype, tensor.shape, _plain(tensor))
+    if not isinstance(tensor, NewTensor):
+        if not _is_array(tensor):
+            raise KilnError(f"expected a NewTensor or an array, not {type(tensor).__name__}")
+        tensor = NewTensor(_kiln_dtype(tensor), tensor.shape, tensor)
+    array: Any = tensor.data
+    if not _is_array(array):
+        return tensor
+    if array.dtype.name != "uint8":
+        found = _kiln_dtype(array)
+        if (found, array.shape) != (tensor.dtype, tuple(tensor.shape)):
+            wanted = f"{tensor.dtype} {list(tensor.shape)}"
+            raise KilnError(f"an array of {found} {list(array.shape)} is no {wanted}; give its bytes")
+        if found in PACKED_BITS:
+            return tensor._replace(data=pack(array, found))
+    return tensor._replace(data=_plain(array))
+
+
+def _kiln_dtype(array: Any) -> str:
+    if array.dtype.name not in KILN_NAMES:
+        raise KilnError(f"an array of {array.dtype} can't be stored: Kiln has no such dtype")
+    return KILN_NAMES[array.dtype.name]
 
 
 def _is_array(data: object) -> bool:

@@ -20,11 +20,12 @@ settings.load_profile("kiln")
 
 
 @pytest.fixture(scope="session")
-def wheels(pytestconfig: pytest.Config) -> Path:
-    """The folder with the wheels of `tests/wheels.py`, kept from run to run."""
+def wheels(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the wheels of `tests/wheels.py`, kept from run to run where pytest keeps a cache."""
     from tests.wheels import download
 
-    folder = Path(pytestconfig.cache.mkdir("wheels"))
+    cache = getattr(pytestconfig, "cache", None)
+    folder = tmp_path_factory.mktemp("wheels") if cache is None else Path(cache.mkdir("wheels"))
     download(folder)
     return folder
 

@@ -13,6 +13,7 @@ import pytest
 
 from kiln_check import check
 from kiln_check.cli import check_main, main
+from kiln_check.interop.rules import OWN_RULES
 from kiln_check.render import FINDINGS_SHOWN
 from kiln_check.rules import RULES
 from tools.corpus.layout import File, Tensor
@@ -306,10 +307,26 @@ def test_the_text_shows_20_findings_of_a_rule_and_counts_the_rest(
 
 def test_the_rules_are_listed_in_verdict_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:3] for line in lines] == [
+    page, own = capsys.readouterr().out.split("\n\n")
+    assert [line.split()[:3] for line in page.splitlines()] == [
         [str(number), rule.name, rule.status] for number, rule in enumerate(RULES, 1)
     ]
+    assert [line.split()[0] for line in own.splitlines()[1:]] == list(OWN_RULES)
+
+
+@pytest.mark.parametrize("rule", OWN_RULES)
+def test_a_rule_on_checkpoints_is_explained(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", rule]) == 0
+    text = capsys.readouterr().out
+    assert "Why: " in text
+    assert "Fix: " in text
+
+
+def test_a_rule_is_found_by_its_number_and_a_slip_is_put_right(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "24"]) == 0
+    assert capsys.readouterr().out.startswith("scale-count\n")
+    assert main(["rules", "scale-cuont"]) == 2
+    assert "did you mean scale-count?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

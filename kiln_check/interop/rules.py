@@ -33,6 +33,7 @@ _RULES = (
         "header-magic",
         "MAGIC",
         "A GGUF file starts with the four bytes GGUF.\n\n"
+        "Why: they tell it from every other file.\n\n"
         "Fix: the file is of another format, or was damaged; get it again.",
     ),
     OwnRule(
@@ -55,6 +56,7 @@ _RULES = (
         "TYPE",
         "The header is what its format says: for safetensors and an index, a JSON object in UTF-8; for GGUF, "
         "keys with values of the thirteen types.\n\n"
+        "Why: what one reader mends in silence another refuses.\n\n"
         "Fix: get the file again, or write it again with the library of its format.",
     ),
     OwnRule(
@@ -62,6 +64,7 @@ _RULES = (
         "TYPE",
         "What the header says of a tensor is complete and of the format: name, a dtype that the format has, "
         "shape, and where the payload lies.\n\n"
+        "Why: without one of them the payload is bytes of unknown meaning.\n\n"
         "Fix: write the file again with the library of its format.",
     ),
     OwnRule(
@@ -76,6 +79,7 @@ _RULES = (
         "NAME",
         "A name can be stored: it is UTF-8 of at most 65535 bytes, does not begin with kiln.source/, which "
         "import keeps for itself, and a file's name holds no control character.\n\n"
+        "Why: a Kiln file could not hold the name, or export could not give the file back.\n\n"
         "Fix: rename the tensor or the file.",
     ),
     OwnRule(
@@ -119,12 +123,14 @@ _RULES = (
     OwnRule(
         "shard-missing",
         "LENGTH",
-        "Each file that an index names lies beside the index.\n\nFix: get the file.",
+        "Each file that an index names lies beside the index.\n\n"
+        "Why: the tensors in it are missing, scales perhaps among them.\n\nFix: get the file.",
     ),
     OwnRule(
         "index-absent",
         "NAME",
         "Each tensor that an index names is in the file that the index gives for it.\n\n"
+        "Why: a loader that goes by the index looks for it there.\n\n"
         "Fix: get index and files from the same place; they are of different versions of the model.",
     ),
     OwnRule(
@@ -179,6 +185,7 @@ _RULES = (
         "packed-shape",
         "TYPE",
         "A weight packed into 32-bit words has a weight_shape, and as many words as that needs.\n\n"
+        "Why: rows would be cut in the wrong places.\n\n"
         "Fix: export the weight again.",
         "link",
     ),
