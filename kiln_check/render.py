@@ -18,8 +18,9 @@ BYTES_SHOWN = 16
 
 
 def text(report: Report) -> str:
-    """A report as lines of text: the file with its verdict, then each finding."""
+    """A report as lines of text: the file with its verdict, its notes, then each finding."""
     lines = [f"{printable(report.path)}: {report.verdict}"]
+    lines += [f"  {printable(note)}" for note in report.notes]
     for rule, group in groupby(report.findings, lambda finding: finding.rule):
         findings = list(group)
         for finding in findings[:FINDINGS_SHOWN]:
@@ -82,9 +83,15 @@ def as_dict(report: Report) -> dict[str, Any]:
 
 
 def _without_findings(report: Report) -> dict[str, Any]:
-    entry = {"path": report.path, "verdict": report.verdict, "num_tensors": report.num_tensors}
+    entry: dict[str, Any] = {
+        "path": report.path,
+        "verdict": report.verdict,
+        "num_tensors": report.num_tensors,
+    }
     if report.verdict == UNREADABLE:
         entry["error"] = report.error
+    if report.notes:
+        entry["notes"] = report.notes
     return entry
 
 

@@ -22,6 +22,8 @@ class Report(NamedTuple):
         num_tensors: the header's count; None where no header could be read.
         findings: in the table's order, then by tensor.
         error: why the file can't be read, on one line; None where it was.
+        notes: of a checkpoint of another format: which weights are linked to scales,
+            and which are not and why, as lines of text.
 
     """
 
@@ -30,6 +32,7 @@ class Report(NamedTuple):
     num_tensors: int | None
     findings: tuple[Finding, ...]
     error: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kiln_check.checking import check_source, unreadable
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.described import SourceTensor
 from kiln_check.interop.planning import Plan, plan
+from kiln_check.interop.telling import foreign_lines, link_lines
 from kiln_check.report import OK, Report
 from kiln_check.rules.finding import Finding
 from kiln_check.source import BytesSource
@@ -47,7 +48,15 @@ def report_on(made: Plan, layout: Layout, called: str) -> Report:
     sources = made.checkpoint.tensors()
     findings = (*made.findings, *(_at_source(made, sources, names, one) for one in judged.findings))
     verdict = findings[0].status if findings else OK
-    return Report(called, verdict, judged.num_tensors, findings)
+    return Report(called, verdict, judged.num_tensors, findings, notes=tuple(_notes(made, findings)))
+
+
+def _notes(made: Plan, findings: Sequence[Finding]) -> Iterator[str]:
+    """What is linked and what is not; weights that a finding tells of are left out."""
+    faulty = {found.name for found in findings}
+    links = [link for link in made.links if link.weight not in faulty]
+    yield from link_lines(links, [one for one in made.unlinked if one.fault is None])
+    yield from foreign_lines(made.checkpoint.tensors().values())
 
 
 def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding) -> Finding:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
 from kiln_check.errors import KilnError
 from kiln_check.interop.checking import report_on
 from kiln_check.interop.checkpoint import Checkpoint, read_checkpoint
-from kiln_check.interop.pairs import COUNT, Link, Unlinked, grouped
+from kiln_check.interop.pairs import COUNT, Unlinked, grouped
 from kiln_check.interop.planning import Plan, plan, unlink
 from kiln_check.interop.rules import OWN_RULES
+from kiln_check.interop.telling import foreign_lines, link_lines
 from kiln_check.render import FINDINGS_SHOWN
 from kiln_check.report import Report
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.table import RULES
-from kiln_check.rules.view import number_of, quote
+from kiln_check.rules.view import number_of
 from kiln_check.writing import lay_out, write_layout
 
 LINK_RULES = frozenset(rule.name for rule in RULES[[rule.name for rule in RULES].index("scheme") :])
@@ -122,39 +122,9 @@ def closing_report(done: Imported) -> str:
     files = number_of(len(done.plan.checkpoint.files), "file")
     sources = number_of(len(done.plan.checkpoint.tensors()), "tensor")
     lines = [f"{done.path}: {sources} of {files}, {number_of(done.size, 'byte')}"]
-    kinds = Counter(_kind(link) for link in done.plan.links)
-    lines += [f"  linked {count}: {kind}" for kind, count in sorted(kinds.items(), key=_most_first)]
-    lines += _unlinked_lines(done.plan.unlinked)
-    lines += _foreign_lines(done.plan)
+    lines += [f"  {line}" for line in link_lines(done.plan.links, done.plan.unlinked)]
+    lines += [f"  {line}" for line in foreign_lines(done.plan.checkpoint.tensors().values())]
     lines += [f"  {found.rule}: {found.message}" for found in done.findings[:FINDINGS_SHOWN]]
     if len(done.findings) > FINDINGS_SHOWN:
         lines.append(f"  and {len(done.findings) - FINDINGS_SHOWN} more findings; kiln check has them all")
     return "\n".join(lines)
-
-
-def _most_first(item: tuple[str, int]) -> tuple[int, str]:
-    return -item[1], item[0]
-
-
-def _foreign_lines(made: Plan) -> Iterator[str]:
-    tensors = made.checkpoint.tensors().values()
-    kinds = Counter(tensor.called for tensor in tensors if tensor.type.dtype == "foreign")
-    for called, count in sorted(kinds.items(), key=_most_first):
-        yield f"  foreign {count}: {called}, whose blocks hold their own scales"
-
-
-def _kind(link: Link) -> str:
-    scheme = 1 if link.outer is None else 2
-    return f"{link.convention}, scheme {scheme}, {link.dtype} with {link.scale_dtype} scales"
-
-
-def _unlinked_lines(unlinked: Sequence[Unlinked]) -> Iterator[str]:
-    by_reason: dict[str, list[Unlinked]] = {}
-    for one in unlinked:
-        by_reason.setdefault(one.reason, []).append(one)
-    for reason, ones in by_reason.items():
-        yield f"  not linked {len(ones)}: {reason}"
-        for one in ones[:FINDINGS_SHOWN]:
-            yield f"    {quote(one.weight)}: {one.detail}"
-        if len(ones) > FINDINGS_SHOWN:
-            yield f"    and {len(ones) - FINDINGS_SHOWN} more"

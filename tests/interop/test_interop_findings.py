@@ -506,7 +506,10 @@ def test_a_scale_without_its_last_row_is_told_with_both_names_and_the_numbers(
     )
     assert main(["check", str(copy)]) == 1
     text = capsys.readouterr().out
-    assert text.startswith(f"{copy / 'model.safetensors'}: TYPE\n  scale-count: ")
+    verdict, note, found = text.splitlines()[:3]
+    assert verdict == f"{copy / 'model.safetensors'}: TYPE"
+    assert note.startswith("  linked 7: ")
+    assert found.startswith("  scale-count: ")
     assert f'"{weight}"' in text
     assert f'"{scale}"' in text
     assert f"needs {rows * columns} scales" in text

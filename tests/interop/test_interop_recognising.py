@@ -19,11 +19,11 @@ from kiln_check.interop.checking import check_checkpoint
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.config import Hint, config_of
 from kiln_check.interop.conventions import FORMS
-from kiln_check.interop.importing import import_checkpoint
+from kiln_check.interop.importing import closing_report, import_checkpoint
 from kiln_check.interop.planning import plan
 from kiln_check.interop.recognising import BESIDE
 from kiln_check.interop.safetensors import TYPES
-from tests.interop.building import Made, copy_of, edit, safetensors_bytes, with_header
+from tests.interop.building import CHECKPOINTS, FOLDERS, Made, copy_of, edit, safetensors_bytes, with_header
 from tests.interop.models import compressed, config, modelopt, sizes
 
 BLOCKS = "a scale for each block of rows and columns"
@@ -665,6 +665,52 @@ def test_an_import_that_is_refused_says_what_is_missing(
     assert main(["import", str(copy), "-o", str(tmp_path / "out.kiln")]) == 1
     assert "has no zero points" in capsys.readouterr().err
     assert not (tmp_path / "out.kiln").exists()
+
+
+def notes(path: str) -> tuple[str, ...]:
+    return check_checkpoint(path).notes
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_check_says_what_an_import_says_of_links(folder: str, tmp_path: Path) -> None:
+    (lead,) = [*(CHECKPOINTS / folder).glob("*.index.json")] or (CHECKPOINTS / folder).glob("*.safetensors")
+    done = import_checkpoint(str(lead), tmp_path / "out.kiln")
+    assert [f"  {note}" for note in notes(str(lead))] == closing_report(done).splitlines()[1:]
+    assert len(notes(str(lead))) >= 1
+
+
+def test_notes_leave_out_what_a_finding_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tensors = {
+        "short.weight_packed": t("U8", 64, 32),
+        "short.weight_scale": t("U8", 63, 2),
+        "gone.weight_packed": t("U8", 64, 32),
+        "good.weight_packed": t("U8", 64, 32),
+        "good.weight_scale": t("U8", 64, 2),
+        "one.weight": t("F8_E4M3", 64, 32),
+        "one.weight_scale": t("F32"),
+    }
+    path = Case(tensors).write(tmp_path)
+    wanted = (
+        "linked 1: compressed-tensors mxfp4-pack-quantized, scheme 1, e2m1 with e8m0 scales",
+        "not linked 1: one scale for a matrix",
+        '  "one.weight": F32 []',
+    )
+    assert notes(path) == wanted
+    assert main(["check", path]) == 1
+    out = capsys.readouterr().out
+    assert out.splitlines()[:4] == [f"{path}: TYPE", *(f"  {note}" for note in wanted)]
+    assert main(["check", "--format", "json", path]) == 1
+    (entry,) = json.loads(capsys.readouterr().out)["files"]
+    assert tuple(entry["notes"]) == wanted
+
+
+def test_there_are_no_notes_where_nothing_is_a_scale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Case({"x": t("U8", 3)}).write(tmp_path)
+    kiln_check.write(tmp_path / "x.kiln", {"x": kiln_check.NewTensor("u8", [3], b"abc")})
+    assert main(["check", "--format", "json", path, str(tmp_path / "x.kiln")]) == 0
+    assert all("notes" not in entry for entry in json.loads(capsys.readouterr().out)["files"])
 
 
 SUFFIXES = sorted({suffix for form in FORMS for suffix in (form.weight, form.scale)} | set(BESIDE))
