@@ -111,34 +111,47 @@ def _packed_words(pair: Pair) -> Outcome:
     """
     hints = pair.of_method(COMPRESSED_TENSORS)
     shape = _weight_shape(pair)
-    prevented = _zero_points(pair, hints, shape) or _activation_order(pair, hints, shape)
-    if prevented is not None:
-        return prevented
-    if shape is None:
-        return _without_shape(pair, hints)
-    words = pair.weight.shape
-    bits = _only({hint.bits for hint in hints}) or next(
-        (bits for bits in (4, 8) if words[-1:] == (-(-shape[-1] * bits // WORD_BITS),)), 4
-    )
-    if bits not in (4, 8):
-        return pair.unlinked(UNKNOWN, f"{bits}-bit codes in 32-bit words")
-    per_word = WORD_BITS // bits
-    due = (*shape[:-1], -(-shape[-1] // per_word))
-    if due != words:
-        message = (
-            f"{quote(pair.weight.name)} has the shape {list(words)}; {quote(pair.base + '.weight_shape')} "
-            f"says {list(shape)}, which takes {list(due)}"
-        )
-        working = f"ceil({shape[-1]} / {per_word}) = {due[-1]}"
-        fault = pair.fault("packed-shape", message, pair.weight, working)
-        return Unlinked(pair.weight.name, UNKNOWN, "its words don't fit its weight_shape", fault)
+    bits = _bits(pair, hints, shape)
+    unfit = _without_shape(pair, hints) if shape is None else _unfit_words(pair, shape, bits)
+    if unfit is None or unfit.fault is None:
+        unfit = _zero_points(pair, hints, shape) or _activation_order(pair, hints, shape) or unfit
+    if shape is None or unfit is not None:
+        return unfit
     group_size = _group_size(pair, shape, hints)
+    per_word = WORD_BITS // bits
     if shape[-1] % per_word:
-        detail = f"{shape[-1]} elements in {words[-1]} words of {per_word}"
+        detail = f"{shape[-1]} elements in {pair.weight.shape[-1]} words of {per_word}"
         return pair.unlinked(PART_WORDS, detail, *_groups_due(pair, shape, group_size))
     if group_size is None:
         return pair.unlinked(UNKNOWN, f"{pair.scale.text()} gives no group size for rows of {shape[-1]}")
     return _link_floats(pair, f"{COMPRESSED_TENSORS} pack-quantized int{bits}", f"u{bits}", shape, group_size)
+
+
+def _bits(pair: Pair, hints: tuple[Hint, ...], shape: tuple[int, ...] | None) -> int:
+    """The width of an integer in the words, by the config, or by how many words a row has."""
+    told = _only({hint.bits for hint in hints})
+    if told is not None or shape is None:
+        return told or 4
+    words = pair.weight.shape[-1:]
+    return next((bits for bits in (4, 8) if words == (-(-shape[-1] * bits // WORD_BITS),)), 4)
+
+
+def _unfit_words(pair: Pair, shape: tuple[int, ...], bits: int) -> Unlinked | None:
+    """Why words can't hold elements of that shape and width; None where they can."""
+    if bits not in (4, 8):
+        return pair.unlinked(UNKNOWN, f"{bits}-bit codes in 32-bit words")
+    words = pair.weight.shape
+    per_word = WORD_BITS // bits
+    due = (*shape[:-1], -(-shape[-1] // per_word))
+    if due == words:
+        return None
+    message = (
+        f"{quote(pair.weight.name)} has the shape {list(words)}; {quote(pair.base + '.weight_shape')} "
+        f"says {list(shape)}, which takes {list(due)}"
+    )
+    working = f"ceil({shape[-1]} / {per_word}) = {due[-1]}"
+    fault = pair.fault("packed-shape", message, pair.weight, working)
+    return Unlinked(pair.weight.name, UNKNOWN, "its words don't fit its weight_shape", fault)
 
 
 def _without_shape(pair: Pair, hints: tuple[Hint, ...]) -> Unlinked:
@@ -152,7 +165,7 @@ def _without_shape(pair: Pair, hints: tuple[Hint, ...]) -> Unlinked:
     else:
         rank = number_of(len(pair.weight.shape), "dimension")
         detail = f"{quote(name)} ({found.text()}) holds no shape of {rank}"
-    if not any(hint.format == "pack-quantized" for hint in hints):
+    if not any(hint.format in (None, "pack-quantized") for hint in hints):
         return pair.unlinked(UNKNOWN, detail)
     message = f"{quote(pair.weight.name)} ({pair.weight.text()}) is packed, and {detail}"
     fault = pair.fault("packed-shape", message, found or pair.weight)

@@ -380,6 +380,27 @@ MISSED = {
         findings=(("packed-shape", "x.weight_packed"),),
         config=INT4,
     ),
+    "a weight_shape that is missing beside zero points": Case(
+        without(words(x__weight_zero_point=t("I32", 1, 4)), "x.weight_shape"),
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("packed-shape", "x.weight_packed"),),
+        config=ASYM,
+    ),
+    "packed words cut short in activation order": Case(
+        words(x__weight_g_idx=t("I32", 128), x__weight_packed=t("I32", 3, 16)),
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("packed-shape", "x.weight_packed"),),
+        config=GROUP_ORDER,
+    ),
+    "a weight_shape that is missing, of a config without a format": Case(
+        without(words(), "x.weight_shape"),
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("packed-shape", "x.weight_packed"),),
+        config=config(
+            quant_method="compressed-tensors",
+            config_groups={"a": {"weights": {"num_bits": 4, "type": "int"}}},
+        ),
+    ),
     "a weight_shape cut short": Case(
         words(x__weight_shape=sizes(4)),
         reasons={"x.weight_packed": UNKNOWN},
