@@ -12,6 +12,9 @@ COMPANIONS = ("config.json", "hf_quant_config.json")
 LONGEST_CONFIG = 1 << 22
 """Bytes of a companion that are read."""
 
+MOST_PATTERNS = 64
+"""Expressions that each module is held against; where there are more, any module may match."""
+
 COMPRESSED_TENSORS = "compressed-tensors"
 MODELOPT = "modelopt"
 MLX = "mlx"
@@ -51,14 +54,15 @@ class Config(NamedTuple):
     Attributes:
         hints: those for any module.
         modules: those for one module, by its name; none for one that is not quantized.
-        ignored: patterns of modules that are not quantized: a name, or "re:" and a
-            regular expression.
+        ignored: names of modules that are not quantized.
+        patterns: regular expressions of more of them.
 
     """
 
     hints: tuple[Hint, ...] = ()
     modules: Mapping[str, tuple[Hint, ...]] = {}
-    ignored: tuple[str, ...] = ()
+    ignored: frozenset[str] = frozenset()
+    patterns: tuple[str, ...] = ()
 
     def of(self, module: str) -> tuple[Hint, ...]:
         """The hints for a module, such as "model.layers.0.mlp.up_proj"."""
@@ -66,7 +70,9 @@ class Config(NamedTuple):
 
     def may_ignore(self, module: str) -> bool:
         """Whether a module is one of those that are not quantized, or may be one."""
-        return any(_may_match(pattern, module) for pattern in self.ignored)
+        if module in self.ignored or len(self.patterns) > MOST_PATTERNS:
+            return True
+        return any(_may_match(pattern, module) for pattern in self.patterns)
 
 
 def read_config(raw: bytes) -> dict[str, Any]:
@@ -99,7 +105,8 @@ def config_of(companions: Mapping[str, dict[str, Any]]) -> Config:
     hf = _dict(companions.get("hf_quant_config.json", {}).get("quantization"))
     hints += _modelopt_hints(hf)
     _add_modelopt_layers(hf, modules)
-    return Config(tuple(dict.fromkeys(hints)), modules, tuple(dict.fromkeys(ignored)))
+    patterns = {text.removeprefix("re:") for text in ignored if text.startswith("re:")}
+    return Config(tuple(dict.fromkeys(hints)), modules, frozenset(ignored), tuple(sorted(patterns)))
 
 
 def _quantization_hints(quantization: dict[str, Any]) -> Iterator[Hint]:
@@ -170,13 +177,11 @@ _MORE_THAN_DOTS = frozenset("[](){}|+?^*\\")
 
 
 def _may_match(pattern: str, module: str) -> bool:
-    """Whether a name matches; of a regular expression only dots, ".*" and "$" are understood.
+    """Whether a name matches from its start; of a regular expression only dots, ".*" and "$" are understood.
 
     One that has more may match: a config's expression is never run.
     """
-    if not pattern.startswith("re:"):
-        return pattern == module
-    pattern = pattern[3:].removeprefix("^")
+    pattern = pattern.removeprefix("^")
     to_end = pattern.endswith("$")
     parts = pattern.removesuffix("$").replace("\\.", ".").split(".*")
     if any(_MORE_THAN_DOTS & set(part) for part in parts):

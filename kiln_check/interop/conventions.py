@@ -444,7 +444,8 @@ def mlx(pair: Pair) -> Outcome:
         modes = " and ".join(sorted(map(str, told)))
         return pair.unlinked(UNKNOWN, f"the mode {modes}") if told else _unknown(pair)
     if not _is_called(pair.scale, mode.scale_dtype):
-        return pair.wrong_dtype(f"{MLX} {name}", "U8")
+        called = E8M0_CALLED if mode.scale_dtype == "e8m0" else ("U8", *E4M3_CALLED)
+        return pair.wrong_dtype(f"MLX {name}", *called)
     shape = (*pair.weight.shape[:-1], words * (WORD_BITS // mode.bits))
     return pair.link(f"MLX {name}", mode.dtype, shape, mode.group_size, mode.scale_dtype)
 

@@ -67,14 +67,18 @@ def _suffixes_due(
         least_rank = 2 if _methods(hints) & {"mxfp4"} else 3
         is_packed = tensor.called == "U8" and tensor.shape[-1:] == (MX_GROUP // 2,)
         return (weight.replace("block", "scale"),) if is_packed and len(tensor.shape) >= least_rank else ()
+    if weight == ".qweight":
+        return (".scales",) if _methods(hints) & {"gptq", "awq"} else ()
     if weight != ".weight":
         return ()
     if tensor.called in ("U8", "F4") and module + ".weight_scale_2" in tensors:
         return (".weight_scale",)
-    return _by_config(tensor.called, hints, config.may_ignore(module))
+    if tensor.called == "I8" and _of_integers(hints) and not config.may_ignore(module):
+        return (".weight_scale",)
+    return _by_config(tensor.called, hints)
 
 
-def _by_config(called: str, hints: tuple[Hint, ...], ignored: bool) -> tuple[str, ...]:
+def _by_config(called: str, hints: tuple[Hint, ...]) -> tuple[str, ...]:
     """Suffixes of the scale of X.weight, of which one must be there, by what the config says."""
     methods = _methods(hints)
     if called == "U32" and MLX in methods:
@@ -87,8 +91,7 @@ def _by_config(called: str, hints: tuple[Hint, ...], ignored: bool) -> tuple[str
         return (".weight_scale",)
     if called in F8 and "fp8" in methods:
         return (".weight_scale_inv", ".weight_scale", ".scale")
-    of_integers = any(hint.method == COMPRESSED_TENSORS and hint.kind == "int" for hint in hints)
-    return (".weight_scale",) if called == "I8" and of_integers and not ignored else ()
+    return ()
 
 
 def _fused_due(tensor: SourceTensor, config: Config, tensors: Container[str]) -> list[str]:
@@ -135,6 +138,10 @@ def _is_scale(tensor: SourceTensor, form: Form, config: Config, used: Container[
     methods = METHODS.get((form.weight, form.scale))
     hints = config.of(tensor.name[: -len(form.scale)])
     return methods is None or form in used or not _methods(hints).isdisjoint(methods)
+
+
+def _of_integers(hints: tuple[Hint, ...]) -> bool:
+    return any(hint.method == COMPRESSED_TENSORS and hint.kind == "int" for hint in hints)
 
 
 def _methods(hints: tuple[Hint, ...]) -> set[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kiln_check.interop import pairs
+from kiln_check.interop.conventions import FORMS, Form
 from kiln_check.interop.planning import FILE, GAP, HEAD
 from kiln_check.interop.rules import OWN_RULES
 
@@ -60,3 +61,10 @@ def test_every_reason_and_every_kept_name_is_told(page: str) -> None:
     assert len(reasons) == 12
     for text in (*reasons, f"`{HEAD}FILE`", f"`{GAP}FILE/OFFSET`", f"`{FILE}FILE`"):
         assert text in page
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_told(form: Form, page: str) -> None:
+    names = {f"`X{form.weight}`", f"`X{form.scale}`"}
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert any(names <= set(re.findall("`[^`]*`", row)) for row in rows)

@@ -18,13 +18,13 @@ from kiln_check.cli import main
 from kiln_check.interop.checking import check_checkpoint
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.config import Hint, config_of
-from kiln_check.interop.conventions import FORMS
+from kiln_check.interop.conventions import FORMS, Form
 from kiln_check.interop.importing import closing_report, import_checkpoint
 from kiln_check.interop.planning import plan
 from kiln_check.interop.recognising import BESIDE
 from kiln_check.interop.safetensors import TYPES
 from tests.interop.building import CHECKPOINTS, FOLDERS, Made, copy_of, edit, safetensors_bytes, with_header
-from tests.interop.models import compressed, config, modelopt, sizes
+from tests.interop.models import MODELS, compressed, config, modelopt, sizes
 
 BLOCKS = "a scale for each block of rows and columns"
 ONE_SCALE = "one scale for a matrix"
@@ -677,6 +677,12 @@ def test_a_module_that_no_pattern_names_is_not_ignored(pattern: str) -> None:
     assert not found.may_ignore("a.b")
 
 
+def test_many_patterns_are_not_held_against_each_module() -> None:
+    patterns = [f"re:x{number}" for number in range(100_000)]
+    found = config_of({"config.json": {"quantization_config": {"ignore": patterns}}})
+    assert all(found.may_ignore(f"m.{number}") for number in range(100_000))
+
+
 def test_an_import_that_is_refused_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -686,6 +692,37 @@ def test_an_import_that_is_refused_says_what_is_missing(
     assert main(["import", str(copy), "-o", str(tmp_path / "out.kiln")]) == 1
     assert "has no zero points" in capsys.readouterr().err
     assert not (tmp_path / "out.kiln").exists()
+
+
+ALONE: dict[tuple[str, str], tuple[Made, dict[str, Any]]] = {
+    (".weight_packed", ".weight_scale"): (t("U8", 6, 32), {}),
+    (".weight", ".weight_scale"): (t("F8_E4M3", 6, 32), FP8),
+    ("", "_weight_scale"): (t("U8", 2, 6, 32), modelopt("NVFP4")),
+    (".weight", ".weight_scale_inv"): (t("F8_E4M3", 6, 32), BLOCK_FP8),
+    ("_blocks", "_scales"): (t("U8", 2, 6, 16), {}),
+    (".blocks", ".scales"): (t("U8", 2, 6, 16), {}),
+    (".weight", ".scales"): (t("U32", 6, 8), mlx("mxfp4")),
+    (".qweight", ".scales"): (t("I32", 6, 8), config(quant_method="gptq")),
+    (".weight", ".scale"): (t("I8", 6, 32), BLOCK_FP8),
+}
+"""A weight of each form without its scale, and a config by which the scale is due."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_has_a_model_and_misses_its_scale(form: Form, tmp_path: Path) -> None:
+    judged = [(name, model) for model in MODELS.values() for name in (*model.linked, *model.reasons)]
+    assert any(
+        name.endswith(form.weight) and name[: len(name) - len(form.weight)] + form.scale in model.tensors
+        for name, model in judged
+    )
+    made, beside = ALONE[form.weight, form.scale]
+    path = Case({"x" + form.weight: made}, config=beside).write(tmp_path)
+    (found,) = check_checkpoint(path).findings
+    assert (found.rule, found.name) == ("scale-missing", "x" + form.weight)
+    assert f'"x{form.scale}"' in found.message
+    (tmp_path / "other").mkdir()
+    other = Case({"y": made}, config=beside).write(tmp_path / "other")
+    assert form.weight == "" or check_checkpoint(other).findings == ()
 
 
 def notes(path: str) -> tuple[str, ...]:
