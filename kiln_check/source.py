@@ -64,7 +64,19 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     raise OSError("not a regular file; send its bytes through standard input instead")
 
 
-class PathSource:
+class _OfKnownSize:
+    """What sources share that know their size from the start."""
+
+    _size: int
+
+    def size(self) -> int:
+        return self._size
+
+    def has(self, length: int) -> bool:
+        return self._size >= length
+
+
+class PathSource(_OfKnownSize):
     """A regular file, opened by its path.
 
     Raises OSError when it can't be opened, or is a directory, a pipe or a device.
@@ -72,12 +84,6 @@ class PathSource:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._fd, self._size = open_regular(path)
-
-    def size(self) -> int:
-        return self._size
-
-    def has(self, length: int) -> bool:
-        return self._size >= length
 
     def read(self, offset: int, length: int) -> bytes:
         if offset >= self._size:
@@ -105,7 +111,7 @@ def _seek_read(fd: int, length: int, offset: int) -> bytes:
     return os.read(fd, length)
 
 
-class BytesSource:
+class BytesSource(_OfKnownSize):
     """Bytes in memory; with `size`, only the head of a larger file.
 
     `head` is not copied. Bytes from its end up to `size` can't be read.
@@ -116,12 +122,6 @@ class BytesSource:
         self._head = view.cast("B") if view.nbytes and view.c_contiguous else memoryview(view.tobytes())
         self._size = len(self._head) if size is None else size
 
-    def size(self) -> int:
-        return self._size
-
-    def has(self, length: int) -> bool:
-        return self._size >= length
-
     def read(self, offset: int, length: int) -> bytes:
         return bytes(self._head[offset : offset + length])
 
@@ -129,19 +129,13 @@ class BytesSource:
         self._head.release()
 
 
-class SeekableSource:
+class SeekableSource(_OfKnownSize):
     """A binary file object that can seek; its position is put back at the end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._position = file.tell()
         self._size = file.seek(0, io.SEEK_END)
-
-    def size(self) -> int:
-        return self._size
-
-    def has(self, length: int) -> bool:
-        return self._size >= length
 
     def read(self, offset: int, length: int) -> bytes:
         if offset >= self._size:
