@@ -417,6 +417,12 @@ MISSED = {
         findings=(("scale-shape", "x.weight_packed"),),
         config=NVFP4,
     ),
+    "scales of plain bytes where the config says nvfp4": Case(
+        {"x.weight_packed": t("U8", 64, 32), "x.weight_scale": t("U8", 64, 2)},
+        reasons={"x.weight_packed": UNKNOWN},
+        findings=(("scale-shape", "x.weight_packed"),),
+        config=NVFP4,
+    ),
     "scales of another dtype than the config's mxfp4 has": Case(
         {"x.weight_packed": t("U8", 64, 32), "x.weight_scale": t("F8_E4M3", 64, 4)},
         reasons={"x.weight_packed": UNKNOWN},
@@ -431,7 +437,30 @@ MISSED = {
     ),
 }
 
+LAYERS = {
+    "quant_algo": "MIXED_PRECISION",
+    "quantized_layers": {"a": {"quant_algo": "W4A8_AWQ"}, "b": {"quant_algo": "NVFP4"}},
+}
+
 FALSE_ALARMS = {
+    **{
+        f"ModelOpt's layers of two kinds in {file}": Case(
+            {
+                "a.weight": t("U8", 64, 32),
+                "a.weight_scale": t("F8_E4M3", 64, 1),
+                "b.weight": t("U8", 64, 32),
+                "b.weight_scale": t("F8_E4M3", 64, 4),
+                "b.weight_scale_2": t("F32"),
+            },
+            {"b.weight": ("e2m1", "f8e4m3")},
+            {"a.weight": UNKNOWN},
+            config={file: content},
+        )
+        for file, content in (
+            ("hf_quant_config.json", {"quantization": LAYERS}),
+            ("config.json", {"quantization_config": {"quant_method": "modelopt", **LAYERS}}),
+        )
+    },
     "scales of other meaning": Case(
         {
             "img_attn.norm.key_norm.scale": t("F8_E4M3", 128),
@@ -568,6 +597,15 @@ def test_what_is_in_another_shard_keeps_a_weight_from_being_linked(
     made = plan(read_checkpoint(path))
     assert made.links == []
     assert [(one.reason, one.fault) for one in made.unlinked] == [(ELSEWHERE, None)]
+
+
+def test_what_an_index_names_is_believed_more_than_a_config(tmp_path: Path) -> None:
+    path = Case(words(), config=INT4).write(tmp_path, SHARD)
+    places = {**dict.fromkeys(words(), SHARD), "x.weight_zero_point": OTHER}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    made = plan(read_checkpoint(path))
+    assert made.links == []
+    assert [one.reason for one in made.unlinked] == [ELSEWHERE]
 
 
 @pytest.mark.parametrize(
