@@ -280,7 +280,7 @@ def weight_scale(pair: Pair) -> Outcome:
 def _modelopt_fp4(pair: Pair) -> Outcome:
     shape = pair.weight.shape if pair.weight.called == "F4" else doubled(pair.weight.shape)
     told = {hint.format for hint in pair.of_method(MODELOPT) if hint.format not in (None, "MIXED_PRECISION")}
-    algorithms = " or ".join(sorted(map(str, told)))
+    algorithms = " or ".join(quote(name) for name in sorted(map(str, told)))
     as_told = {name: not told or any(name in str(one) for one in told) for name in ("NVFP4", "MXFP4")}
     if pair.scale.called in E4M3_CALLED and as_told["NVFP4"]:
         suffix = "_weight_scale_2" if pair.scale.name.endswith("_weight_scale") else ".weight_scale_2"
@@ -441,7 +441,7 @@ def mlx(pair: Pair) -> Outcome:
     name = _only(told) if told else next(fitting, "")
     mode = MLX_MODES.get(name or "")
     if mode is None:
-        modes = " and ".join(sorted(map(str, told)))
+        modes = " and ".join(quote(name) for name in sorted(map(str, told)))
         return pair.unlinked(UNKNOWN, f"the mode {modes}") if told else _unknown(pair)
     if not _is_called(pair.scale, mode.scale_dtype):
         called = E8M0_CALLED if mode.scale_dtype == "e8m0" else ("U8", *E4M3_CALLED)

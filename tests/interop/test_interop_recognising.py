@@ -715,6 +715,25 @@ def test_a_module_that_no_pattern_names_is_not_ignored(pattern: str) -> None:
     assert not found.may_ignore("a.b")
 
 
+@pytest.mark.parametrize(
+    ("tensors", "beside"),
+    [
+        (
+            {"x.weight": t("U8", 64, 32), "x.weight_scale": t("U8", 64, 4), "x.weight_scale_2": t("F32")},
+            modelopt("NVFP4\x1b[2J\n"),
+        ),
+        ({"x.weight": t("U32", 64, 16), "x.scales": t("U8", 64, 4)}, mlx("\x1b[2J\n")),
+    ],
+)
+def test_what_a_config_says_is_printed_on_one_line(
+    tensors: dict[str, Made], beside: dict[str, Any], tmp_path: Path
+) -> None:
+    path = Case(tensors, config=beside).write(tmp_path)
+    report = check_checkpoint(path)
+    assert report.findings or report.notes
+    assert all(text.isprintable() for text in (*report.notes, *(one.message for one in report.findings)))
+
+
 def test_many_patterns_are_not_held_against_each_module() -> None:
     patterns = [f"re:x{number}" for number in range(100_000)]
     found = config_of({"config.json": {"quantization_config": {"ignore": patterns}}})
