@@ -691,7 +691,7 @@ def test_a_tensor_of_too_many_dimensions_is_of_no_convention(
         at += length
     path = tmp_path / "model.safetensors"
     path.write_bytes(with_header(json.dumps(header).encode(), bytes(at)))
-    assert [found.rule for found in check_checkpoint(str(path)).findings] == ["source-rank"]
+    assert check_checkpoint(str(path)).findings[0].rule == "source-rank"
 
 
 def test_a_config_of_many_modules_is_read_module_by_module() -> None:
