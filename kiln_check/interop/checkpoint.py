@@ -35,7 +35,7 @@ NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.safetensors)", re.DOTALL)
 """The name of a shard: which one of how many."""
 
 
-UNREAD = ("header-length", "header-text", "header-entry")
+UNREAD = ("header-length", "header-text", "header-entry", "source-rank")
 """Findings after which a file may hold tensors that are not known."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kiln_check.interop.jsontext import JsonError, Member, Members, Text, after_space, small_value, string
+from kiln_check.interop.jsontext import JsonError, Member, Members, Text, after_space, after_value, string
 from kiln_check.interop.rules import finding
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import quote
@@ -73,7 +73,7 @@ def _read_top(text: Text, index: Index) -> None:
     def read_value(characters: str, position: int, key: str) -> tuple[object, int]:
         if key == "weight_map":
             return None, _read_weight_map(text, characters, position, index)
-        return small_value(characters, position)
+        return None, after_value(characters, position)
 
     characters = text.decode()
     top = Members(characters, after_space(characters, 0), read_value)

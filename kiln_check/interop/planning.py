@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kiln_check.generated.kiln_v2_records import MAX_RANK
 from kiln_check.interop.checkpoint import Checkpoint
 from kiln_check.interop.described import Gap, SourceFile, SourceTensor
 from kiln_check.interop.pairs import Link, Unlinked
@@ -110,9 +109,6 @@ def _storing_fault(tensor: SourceTensor) -> Finding | None:
     """Why a descriptor can't hold a tensor at all, if it can't."""
     place = (tensor.entry_offset, tensor.entry_length)
     length = len(tensor.name.encode())
-    if len(tensor.shape) > MAX_RANK:
-        message = f"tensor {quote(tensor.name)} has rank {len(tensor.shape)}; the greatest is {MAX_RANK}"
-        return finding("source-rank", message, tensor.path, *place, name=tensor.name, field="shape")
     if length > LONGEST_NAME:
         message = f"the name {quote(tensor.name)} has {length} bytes; the most is {LONGEST_NAME}"
     elif tensor.name.startswith(PREFIX):
