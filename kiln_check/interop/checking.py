@@ -6,11 +6,14 @@ import os
 from collections.abc import Sequence
 
 from kiln_check.checking import check_source, unreadable
+from kiln_check.errors import KilnError
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.described import SourceTensor
 from kiln_check.interop.planning import Plan, plan
+from kiln_check.render import printable
 from kiln_check.report import OK, Report
 from kiln_check.rules.finding import Finding
+from kiln_check.rules.view import quote
 from kiln_check.source import BytesSource
 from kiln_check.writing import Layout, NewTensor, lay_out
 
@@ -38,6 +41,9 @@ def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | Non
         return unreadable(called, OSError(error.errno, f"{of}{error.strerror or error}"))
     except MemoryError as error:
         return unreadable(called, error)
+    except (KilnError, ArithmeticError, RecursionError) as error:
+        reason = f"no Kiln file can hold this: {error}" if isinstance(error, KilnError) else f"{error!r}"
+        return unreadable(called, OSError(reason))
 
 
 def report_on(made: Plan, layout: Layout, called: str) -> Report:
@@ -58,13 +64,13 @@ def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], f
     at = sources[_at_fault(made.tensors[weight.name], weight.name, found)]
     message = found.message
     if weight.path != at.path:
-        message += f" ({os.path.basename(weight.path)} and {os.path.basename(at.path)})"
+        message += printable(f" ({os.path.basename(weight.path)} and {os.path.basename(at.path)})")
     return found._replace(
         file=at.path,
         offset=at.entry_offset,
         length=at.entry_length,
         data=b"",
-        value=f"{at.name}: {at.text()}",
+        value=f"{quote(at.name)[1:-1]}: {at.text()}",
         message=message,
     )
 

@@ -15,6 +15,7 @@ from kiln_check.interop.index import INDEX_SUFFIX, Index, Listed, read_index
 from kiln_check.interop.recognising import Beside
 from kiln_check.interop.rules import finding
 from kiln_check.interop.safetensors import read_safetensors
+from kiln_check.render import printable
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import number_of, quote
 from kiln_check.source import Source, open_source
@@ -200,19 +201,21 @@ def _compare(index: Index, files: Sequence[SourceFile], findings: list[Finding])
     understood: set[str] = set()
     for file in files:
         base = os.path.basename(file.path)
+        shown = printable(base)
         if not any(one.rule in UNREAD for one in file.findings):
             understood.add(base)
         for tensor in (*file.tensors, *file.lost):
             holders.setdefault(tensor.name, []).append(base)
             if tensor.name not in index.weight_map and not index.findings:
-                message = f"tensor {quote(tensor.name)} is in {base}, but not in the index"
+                message = f"tensor {quote(tensor.name)} is in {shown}, but not in the index"
                 place = (tensor.entry_offset, tensor.entry_length)
                 findings.append(finding("index-unlisted", message, file.path, *place, name=tensor.name))
     for name, listed in index.weight_map.items():
         found = holders.get(name, [])
         if listed.file in understood and listed.file not in found:
             other = f", but in {found[0]}" if found else ""
-            message = f"the index says that tensor {quote(name)} is in {listed.file}; it is not{other}"
+            where = printable(f"is in {listed.file}; it is not{other}")
+            message = f"the index says that tensor {quote(name)} {where}"
             place = (listed.offset, listed.length)
             findings.append(
                 finding("index-absent", message, index.path, *place, name=name, field="weight_map")
@@ -230,7 +233,8 @@ def _missing_numbers(shards: Sequence[str]) -> list[Finding]:
     if not missing:
         return []
     first = f"{stem}-{missing[0]:05d}-of-{total}{suffix}"
-    message = f"of {int(total)} shards {len(missing)} are missing, the first {quote(first)}"
+    are = "is" if len(missing) == 1 else "are"
+    message = f"of {int(total)} shards {len(missing)} {are} missing, the first {quote(first)}"
     return [finding("shard-missing", message, shards[0])]
 
 
@@ -240,10 +244,8 @@ def _find_doubles(files: Sequence[SourceFile], findings: list[Finding]) -> None:
         for tensor in (*file.tensors, *file.lost):
             other = first.setdefault(tensor.name, tensor)
             if other is not tensor:
-                message = (
-                    f"tensor {quote(tensor.name)} is in {os.path.basename(other.path)} "
-                    f"and in {os.path.basename(tensor.path)}"
-                )
+                both = f"is in {os.path.basename(other.path)} and in {os.path.basename(tensor.path)}"
+                message = f"tensor {quote(tensor.name)} {printable(both)}"
                 place = (tensor.entry_offset, tensor.entry_length)
                 findings.append(finding("two-shards", message, tensor.path, *place, name=tensor.name))
 

@@ -15,7 +15,7 @@ from kiln_check.interop.checkpoint import Checkpoint, read_checkpoint
 from kiln_check.interop.pairs import COUNT, Link, Unlinked, grouped
 from kiln_check.interop.planning import Plan, plan, unlink
 from kiln_check.interop.rules import OWN_RULES
-from kiln_check.render import FINDINGS_SHOWN
+from kiln_check.render import FINDINGS_SHOWN, printable
 from kiln_check.report import Report
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.table import RULES
@@ -129,7 +129,7 @@ def closing_report(done: Imported) -> str:
     lines += [f"  {found.rule}: {found.message}" for found in done.findings[:FINDINGS_SHOWN]]
     if len(done.findings) > FINDINGS_SHOWN:
         lines.append(f"  and {len(done.findings) - FINDINGS_SHOWN} more findings; kiln check has them all")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:
