@@ -9,6 +9,7 @@ from kiln_check.checking import check_source, unreadable
 from kiln_check.errors import KilnError
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.described import SourceTensor
+from kiln_check.interop.neighbours import Neighbours
 from kiln_check.interop.planning import Plan, plan
 from kiln_check.render import printable
 from kiln_check.report import OK, Report
@@ -18,13 +19,20 @@ from kiln_check.source import BytesSource
 from kiln_check.writing import Layout, NewTensor, lay_out
 
 
-def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | None = None) -> Report:
+def check_checkpoint(
+    path: str,
+    shards: Sequence[str] = (),
+    *,
+    called: str | None = None,
+    neighbours: Neighbours | None = None,
+) -> Report:
     """Check a checkpoint of another format; only headers are read.
 
     Args:
         path: a .safetensors or .gguf file, or an index.
         shards: the files of a checkpoint without an index; `path` is one of them.
         called: what the report calls it; by default its path.
+        neighbours: what is known of folders already, where several are checked.
 
     Returns:
         A Report. Interop's own findings come first, then those of the rules; each
@@ -34,7 +42,7 @@ def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | Non
     """
     called = path if called is None else called
     try:
-        made = plan(read_checkpoint(path, shards))
+        made = plan(read_checkpoint(path, shards, neighbours=neighbours))
         return report_on(made, lay_out(made.tensors), called)
     except OSError as error:
         of = f"{os.fsdecode(error.filename)}: " if error.filename not in (None, path) else ""

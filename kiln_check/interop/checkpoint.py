@@ -6,15 +6,17 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import NamedTuple
 
-from kiln_check.interop.config import COMPANIONS, LONGEST_CONFIG, Config, config_of, read_config
+from kiln_check.interop.config import Config
 from kiln_check.interop.described import SourceFile, SourceTensor
 from kiln_check.interop.index import INDEX_SUFFIX, Index, Listed, read_index
+from kiln_check.interop.neighbours import Neighbours
 from kiln_check.interop.recognising import Beside
 from kiln_check.interop.rules import finding
 from kiln_check.interop.safetensors import read_safetensors
+from kiln_check.output import Stamp, stamp_of
 from kiln_check.render import printable
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import number_of, quote
@@ -50,6 +52,8 @@ class Checkpoint(NamedTuple):
         config: what the configs say.
         elsewhere: names of tensors in files of the model that were not read.
         findings: what is wrong with the files and how they belong together.
+        stamps: of each file that was read, by its path, the state before that.
+        consulted: paths of indexes that were read only to learn which names a file.
 
     """
 
@@ -59,6 +63,8 @@ class Checkpoint(NamedTuple):
     config: Config
     elsewhere: Container[str]
     findings: list[Finding]
+    stamps: Mapping[str, Stamp]
+    consulted: Sequence[str] = ()
 
     def tensors(self) -> dict[str, SourceTensor]:
         """All tensors by name; of two with one name, the first."""
@@ -69,7 +75,13 @@ class Checkpoint(NamedTuple):
         return found
 
 
-def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: bool = False) -> Checkpoint:
+def read_checkpoint(
+    path: str,
+    shards: Sequence[str] = (),
+    *,
+    with_companions: bool = False,
+    neighbours: Neighbours | None = None,
+) -> Checkpoint:
     """Read the headers of a checkpoint's files.
 
     Args:
@@ -77,36 +89,55 @@ def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: b
         shards: the files of a checkpoint without an index; `path` is one of them.
         with_companions: whether the config files beside it belong to it; those beside
             an index always do.
+        neighbours: what is known of folders already, where several are checked.
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
         ValueError: the file's name has none of the endings.
 
     """
-    companions, config, findings = _read_configs(os.path.dirname(path))
-    if not with_companions and not path.endswith(INDEX_SUFFIX):
-        companions = []
+    neighbours = Neighbours() if neighbours is None else neighbours
+    configs = neighbours.configs(os.path.dirname(path))
+    findings = list(configs.findings)
+    stamps = dict(configs.stamps)
+    companions = list(configs.stamps) if with_companions or path.endswith(INDEX_SUFFIX) else []
+    consulted: Sequence[str] = ()
     elsewhere: Container[str] = ()
     if path.endswith(INDEX_SUFFIX):
+        stamps[path] = stamp_of(path)
         index = read_index(path)
         findings += index.findings
-        files = _read_listed(index, findings)
+        files = _read_listed(index, findings, stamps)
         read = {os.path.basename(file.path) for file in files}
         elsewhere = {name for name, listed in index.weight_map.items() if listed.file not in read}
         _compare(index, files, findings)
         companions = [path, *companions]
     else:
-        files = [read_file(shard) for shard in shards or (path,)]
+        files = [_read_stamped(shard, stamps) for shard in shards or (path,)]
         if shards:
             missing = _missing_numbers(shards)
             findings += missing
             elsewhere = Beside() if missing else ()
         else:
-            elsewhere = _names_elsewhere(path)
+            listed_elsewhere = neighbours.elsewhere(path)
+            if listed_elsewhere is not None:
+                elsewhere = listed_elsewhere
+            elif NUMBERED.fullmatch(os.path.basename(path)):
+                elsewhere = Beside()
+            consulted = neighbours.consulted
     _find_doubles(files, findings)
     for file in files:
         findings += file.findings
-    return Checkpoint(path, tuple(files), tuple(companions), config, elsewhere, findings)
+    return Checkpoint(
+        path, tuple(files), tuple(companions), configs.config, elsewhere, findings, stamps, consulted
+    )
+
+
+def _read_stamped(path: str, stamps: dict[str, Stamp]) -> SourceFile:
+    """Read the header of one file; see `read_file`. Its state before that goes among `stamps`."""
+    with contextlib.suppress(OSError, ValueError):  # reading says what is wrong
+        stamps[path] = stamp_of(path)
+    return read_file(path)
 
 
 def read_file(path: str) -> SourceFile:
@@ -139,32 +170,7 @@ def reader_of(path: str) -> Reader:
     raise ValueError(f"{quote(path)} ends with none of {', '.join(READERS)}")
 
 
-def _read_configs(folder: str) -> tuple[list[str], Config, list[Finding]]:
-    """The configs in a folder: their paths, what they say, and what is wrong with them."""
-    paths: list[str] = []
-    read: dict[str, dict[str, Any]] = {}
-    findings: list[Finding] = []
-    for name in COMPANIONS:
-        path = os.path.join(folder, name)
-        if not os.path.isfile(path):
-            continue
-        paths.append(path)
-        source = open_source(path)
-        try:
-            size = source.size()
-            if size > LONGEST_CONFIG:
-                message = f"{name} has {size} bytes; {LONGEST_CONFIG} are read"
-                findings.append(finding("config-text", message, path, 0, size))
-                continue
-            read[name] = read_config(source.read(0, size))
-        except ValueError as error:
-            findings.append(finding("config-text", f"{name} is not a JSON object: {error}", path, 0, size))
-        finally:
-            source.close()
-    return paths, config_of(read), findings
-
-
-def _read_listed(index: Index, findings: list[Finding]) -> list[SourceFile]:
+def _read_listed(index: Index, findings: list[Finding], stamps: dict[str, Stamp]) -> list[SourceFile]:
     """The files that an index names; one that is not there is a finding."""
     folder = os.path.dirname(index.path)
     by_file: dict[str, list[Listed]] = {}
@@ -177,7 +183,7 @@ def _read_listed(index: Index, findings: list[Finding]) -> list[SourceFile]:
             fault = f"the index names {quote(name)}, which is no .safetensors file beside it"
         else:
             try:
-                files.append(read_file(os.path.join(folder, name)))
+                files.append(_read_stamped(os.path.join(folder, name), stamps))
             except FileNotFoundError:
                 count = number_of(len(mentions), "tensor")
                 fault = f"the index names {quote(name)} for {count}; there is no such file beside it"
@@ -248,22 +254,3 @@ def _find_doubles(files: Sequence[SourceFile], findings: list[Finding]) -> None:
                 message = f"tensor {quote(tensor.name)} {printable(both)}"
                 place = (tensor.entry_offset, tensor.entry_length)
                 findings.append(finding("two-shards", message, tensor.path, *place, name=tensor.name))
-
-
-def _names_elsewhere(path: str) -> Container[str]:
-    """What may be in other files of the model, for one file that is read alone."""
-    folder, base = os.path.split(path)
-    for index in _indexes(folder):
-        weight_map = index.weight_map
-        if any(listed.file == base for listed in weight_map.values()):
-            return {tensor for tensor, listed in weight_map.items() if listed.file != base}
-    return Beside() if NUMBERED.fullmatch(base) else ()
-
-
-def _indexes(folder: str) -> Iterator[Index]:
-    """The indexes in a folder, as far as they can be read."""
-    with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(folder or os.curdir)):
-            if name.endswith(INDEX_SUFFIX):
-                with contextlib.suppress(OSError):
-                    yield read_index(os.path.join(folder, name))

@@ -86,8 +86,8 @@ def import_checkpoint(
 
 
 def _refuse_own_source(checkpoint: Checkpoint, output: str | os.PathLike[str]) -> None:
-    for path in (*(file.path for file in checkpoint.files), *checkpoint.companions):
-        if os.path.exists(output) and os.path.samefile(path, output):
+    for path in (*checkpoint.stamps, *checkpoint.consulted):
+        if os.path.exists(output) and os.path.exists(path) and os.path.samefile(path, output):
             raise OSError(errno.EINVAL, "is one of the files to be imported", os.fspath(output))
 
 
