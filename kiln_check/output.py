@@ -125,7 +125,7 @@ def staging(folder: str) -> Iterator[str]:
     os.makedirs(folder, exist_ok=True)
     staged = _unused_name(folder)
     try:
-        os.mkdir(staged)
+        _make_folder(staged, folder)
         yield staged
         _move_up(staged, folder)
     except BaseException:
@@ -136,6 +136,13 @@ def staging(folder: str) -> Iterator[str]:
         raise
     os.rmdir(staged)
     _sync_folder(folder)
+
+
+def _make_folder(staged: str, folder: str) -> None:
+    try:
+        os.mkdir(staged)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from error
 
 
 def _move_up(staged: str, folder: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from kiln_check.interop.config import Config
 from kiln_check.interop.described import SourceFile, SourceTensor
+from kiln_check.interop.files import open_file
 from kiln_check.interop.index import INDEX_SUFFIX, Index, Listed, read_index
 from kiln_check.interop.neighbours import Neighbours
 from kiln_check.interop.recognising import Beside
@@ -20,7 +20,7 @@ from kiln_check.output import Stamp, stamp_of
 from kiln_check.render import printable
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import number_of, quote
-from kiln_check.source import Source, open_source
+from kiln_check.source import Source
 
 Reader = Callable[[Source, str], SourceFile]
 
@@ -34,7 +34,7 @@ def _read_gguf(source: Source, path: str) -> SourceFile:
 READERS: dict[str, Reader] = {".safetensors": read_safetensors, ".gguf": _read_gguf}
 """By the end of a file's name."""
 
-NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.safetensors)", re.DOTALL)
+NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.safetensors|\.gguf)", re.DOTALL)
 """The name of a shard: which one of how many."""
 
 
@@ -147,12 +147,7 @@ def read_file(path: str) -> SourceFile:
     endings.
     """
     reader = reader_of(path)
-    try:
-        source = open_source(path)
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        raise OSError(errno.EINVAL, str(error), path) from error
+    source = open_file(path)
     try:
         return reader(source, path)
     finally:

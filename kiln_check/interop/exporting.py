@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from kiln_check.codes import NONE
 from kiln_check.errors import KilnError
-from kiln_check.interop.checkpoint import reader_of
+from kiln_check.interop.checkpoint import READERS, reader_of
+from kiln_check.interop.config import COMPANIONS
 from kiln_check.interop.described import SourceFile, SourceTensor
+from kiln_check.interop.index import INDEX_SUFFIX
 from kiln_check.interop.planning import FILE, HEAD, parts_of
 from kiln_check.interop.rules import OWN_RULES
 from kiln_check.output import Piece, Span, staging, write_atomically
@@ -114,8 +116,8 @@ def _files(kiln: KilnFile, path: str) -> Iterator[_File]:
         if file is not None:
             yield file
         base = name[len(prefix) :]
-        if base in ("", ".", "..") or any(sign in base for sign in NOT_IN_A_NAME) or base in names:
-            raise KilnError(f"{quote(name)} does not name a file that can be written")
+        if not _is_import_s(prefix, base) or base in names:
+            raise KilnError(f"{quote(name)} does not name a file that export can write")
         names.add(base)
         file = _File(base, [part])
         if prefix == FILE:
@@ -123,6 +125,15 @@ def _files(kiln: KilnFile, path: str) -> Iterator[_File]:
             file = None
     if file is not None:
         yield file
+
+
+def _is_import_s(prefix: str, base: str) -> bool:
+    """Whether import gives a head or a companion such a name, and this system has it."""
+    if any(sign in base for sign in NOT_IN_A_NAME):
+        return False
+    if prefix == HEAD:
+        return base.endswith(tuple(READERS))
+    return base in COMPANIONS or base.endswith(INDEX_SUFFIX)
 
 
 def _scales(kiln: KilnFile) -> set[int]:
@@ -188,12 +199,5 @@ def _is_of(tensor: Tensor, source: SourceTensor, is_scale: bool) -> bool:
 
 
 def _described(file: _File) -> SourceFile:
-    """What the file's head says.
-
-    Raises KilnError where the name has no ending of a checkpoint's.
-    """
-    try:
-        reader = reader_of(file.name)
-    except ValueError as error:
-        raise KilnError(str(error)) from error
-    return reader(BytesSource(file.parts[0].tensor.bytes(), file.size), file.name)
+    """What the file's head says."""
+    return reader_of(file.name)(BytesSource(file.parts[0].tensor.bytes(), file.size), file.name)

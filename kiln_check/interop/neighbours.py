@@ -8,11 +8,11 @@ from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 from kiln_check.interop.config import COMPANIONS, LONGEST_CONFIG, Config, config_of, read_config
+from kiln_check.interop.files import open_file
 from kiln_check.interop.index import INDEX_SUFFIX, Index, Listed, read_index
 from kiln_check.interop.rules import finding
 from kiln_check.output import Stamp, stamp_of
 from kiln_check.rules.finding import Finding
-from kiln_check.source import open_source
 
 MOST_INDEXES = 8
 """Indexes of a folder that are kept; a longer one is read again when it is asked for again."""
@@ -123,7 +123,7 @@ def _read_configs(folder: str) -> Configs:
         if not os.path.isfile(path):
             continue
         stamps[path] = stamp_of(path)
-        source = open_source(path)
+        source = open_file(path)
         try:
             size = source.size()
             if size > LONGEST_CONFIG:

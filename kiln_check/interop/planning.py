@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from kiln_check.interop.checkpoint import Checkpoint
 from kiln_check.interop.described import Gap, SourceFile, SourceTensor
+from kiln_check.interop.files import open_file
 from kiln_check.interop.pairs import Link, Unlinked
 from kiln_check.interop.recognising import recognise
 from kiln_check.interop.rules import ORDER, finding
 from kiln_check.output import OpenFiles, Span, Stamp
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import quote
-from kiln_check.source import open_source
 from kiln_check.writing import NewTensor
 
 PREFIX = "kiln.source/"
@@ -65,7 +65,7 @@ def plan(checkpoint: Checkpoint) -> Plan:
     """
     sources = checkpoint.tensors()
     findings = list(checkpoint.findings)
-    with OpenFiles(open_source) as files:
+    with OpenFiles(open_file) as files:
 
         def payload(tensor: SourceTensor) -> bytes:
             """As far as the file holds it, and no more than a small one has."""

@@ -108,6 +108,9 @@ CHANGES: dict[str, Callable[[Tensors], Tensors]] = {
     "a file without a name": lambda tensors: {
         name.replace("config.json", ""): tensor for name, tensor in tensors.items()
     },
+    "a file that import does not keep": lambda tensors: {
+        name.replace("config.json", ".bashrc"): tensor for name, tensor in tensors.items()
+    },
     "no tensor": without("a"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import tracemalloc
 from pathlib import Path
@@ -310,3 +311,12 @@ def test_what_can_not_be_laid_out_stops_neither_the_run_nor_its_json(
     assert [file["verdict"] for file in json.loads(captured.out)["files"]] == ["UNREADABLE", "OK"]
     assert captured.err.count("\n") == 1
     assert "x.weight_packed" in captured.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("name", PATHS)
+def test_a_pipe_is_refused_at_once(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / name)
+    for arguments in (["check"], ["import", "-o", str(tmp_path / "out.kiln")]):
+        assert main([*arguments, str(tmp_path / name)]) == 2
+        assert capsys.readouterr().err == f"kiln: {tmp_path / name}: not a regular file\n"
