@@ -128,9 +128,28 @@ def read_checkpoint(
     _find_doubles(files, findings)
     for file in files:
         findings += file.findings
+    faulty = {one.name for file in files for one in file.findings if one.rule in UNREAD}
     return Checkpoint(
-        path, tuple(files), tuple(companions), configs.config, elsewhere, findings, stamps, consulted
+        path,
+        tuple(files),
+        tuple(companions),
+        configs.config,
+        _Unread(elsewhere, faulty) if faulty else elsewhere,
+        findings,
+        stamps,
+        consulted,
     )
+
+
+class _Unread(Container[str]):
+    """Names in files that were not read, and names whose entries could not be."""
+
+    def __init__(self, elsewhere: Container[str], faulty: Container[str | None]) -> None:
+        self._elsewhere = elsewhere
+        self._faulty = faulty
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._faulty or name in self._elsewhere)
 
 
 def _read_stamped(path: str, stamps: dict[str, Stamp]) -> SourceFile:

@@ -183,6 +183,25 @@ def test_rank_8_is_the_greatest(tmp_path: Path) -> None:
             assert [one.rule for one in found] == (["source-rank"] if rank > 8 else [])
 
 
+@pytest.mark.parametrize(
+    "fault", ['"shape":[1,1,1,1,1,1,1,2,16]', '"shape":"?"', '"shape":[1,1,1,1,1,1,1,1,2,16],"x":0']
+)
+@pytest.mark.parametrize("faulty", ["x.weight_packed", "x.weight_scale"])
+def test_what_belongs_to_a_tensor_that_can_not_be_read_is_not_missed(
+    faulty: str, fault: str, tmp_path: Path
+) -> None:
+    shapes = {"x.weight_packed": '"shape":[2,16]', "x.weight_scale": '"shape":[2,1]', faulty: fault}
+    packed, scale = shapes.values()
+    header = (
+        f'{{"x.weight_packed":{{"dtype":"U8",{packed},"data_offsets":[0,32]}},'
+        f'"x.weight_scale":{{"dtype":"U8",{scale},"data_offsets":[32,34]}}}}'
+    )
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(with_header(header.encode(), bytes(34)))
+    (found,) = check_checkpoint(str(path)).findings
+    assert (found.rule, found.name) == ("header-entry" if "?" in fault else "source-rank", faulty)
+
+
 @pytest.mark.parametrize("tail", ["x", "", "]", "1", ",", "1 1"])
 def test_space_is_read_once(tail: str, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
