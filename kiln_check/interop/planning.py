@@ -32,9 +32,6 @@ FILE = PREFIX + "file/"
 LONGEST_NAME = 0xFFFF
 """Bytes; len_name is a u2."""
 
-TOO_GREAT = "a number that its field can't hold"
-"""Why a weight is not linked whose dimension in elements, or whose group, is too great."""
-
 LONGEST_SMALL_PAYLOAD = 1 << 10
 """Bytes; more is never read of a payload to make a plan."""
 
@@ -79,7 +76,7 @@ def plan(checkpoint: Checkpoint) -> Plan:
     for path in checkpoint.companions:
         stamp = checkpoint.stamps[path]
         _carry(tensors, findings, FILE, Span(path, 0, stamp.size, stamp))
-    links = [link for link in found.links if _fits(link, found.unlinked) and _add_link(link, tensors)]
+    links = [link for link in found.links if _add_link(link, tensors)]
     findings.sort(key=lambda one: ORDER[one.rule])
     return Plan(checkpoint, tensors, links, found.unlinked, findings)
 
@@ -150,15 +147,6 @@ def _escaped(name: str) -> str:
         return ascii(name)
     has_control = any(sign < " " or "\x7f" <= sign <= "\x9f" for sign in name)
     return ascii(name) if has_control else name
-
-
-def _fits(link: Link, unlinked: list[Unlinked]) -> bool:
-    """Whether the fields of a descriptor can hold a link; it is among `unlinked` if not."""
-    for count, width in ((max(link.shape, default=0), 64), (link.group_size, 32)):
-        if count >= 1 << width:
-            unlinked.append(Unlinked(link.weight, TOO_GREAT, f"{count} takes more than {width} bits"))
-            return False
-    return True
 
 
 def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
