@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 CHUNK = 1 << 18
 """Bytes copied at a time through memory; more than fits a core's cache is slower."""
@@ -36,12 +37,32 @@ KERNEL_CANT = {
 }
 
 
+MOST_OPEN = 16
+"""Files that are kept open to be read on; a checkpoint may have more shards than a process may open."""
+
+
+class Stamp(NamedTuple):
+    """What differs, as a rule, between two states of a file."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+
+def stamp_of(path_or_fd: str | int) -> Stamp:
+    """The stamp of a file as it is now. Raises OSError."""
+    status = os.stat(path_or_fd)
+    return Stamp(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
 class Span(NamedTuple):
-    """Bytes of a file: `length` of them from `offset` on."""
+    """Bytes of a file: `length` of them from `offset` on; with a stamp, of the file in that state alone."""
 
     path: str
     offset: int
     length: int
+    stamp: Stamp | None = None
 
 
 class Piece(NamedTuple):
@@ -68,27 +89,116 @@ def write_atomically(
     leaves the old file or the new one. `advance` hears of every piece as it is copied.
 
     Raises OSError when the file can't be written, does not fit on the disk, or a
-    span can't be read.
+    span can't be read or its file was changed.
     """
     target = os.path.realpath(path)
     _refuse_if_no_file(target, os.fspath(path))
     _refuse_if_full(target, size)
-    with _replacing(target) as file, contextlib.ExitStack() as stack:
-        sources: dict[str, BinaryIO] = {}
-        if size >= KERNEL_CHUNK and hasattr(os, "posix_fallocate"):
-            _reserve(file, size)
-            advance = _writing_out(file, advance)
-        file.write(head)
-        for piece in pieces:
-            if isinstance(piece.data, Span):
-                if piece.data.path not in sources:
-                    sources[piece.data.path] = stack.enter_context(open(piece.data.path, "rb", buffering=0))
+    try:
+        with _replacing(target) as file, OpenFiles(_open_raw) as sources:
+            if size >= KERNEL_CHUNK and hasattr(os, "posix_fallocate"):
+                _reserve(file, size)
+                advance = _writing_out(file, advance)
+            file.write(head)
+            for piece in pieces:
                 file.seek(piece.offset)
-                _copy_span(sources[piece.data.path], piece.data, file, advance)
-            else:
-                file.seek(piece.offset)
-                advance(_write_all(file, memoryview(piece.data).cast("B")))
-        file.truncate(size)
+                if isinstance(piece.data, Span):
+                    _copy_span(sources.get(piece.data.path), piece.data, file, advance)
+                else:
+                    advance(_write_all(file, memoryview(piece.data).cast("B")))
+            file.truncate(size)
+    except OSError as error:
+        if error.filename is None:
+            raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
+        raise
+
+
+@contextlib.contextmanager
+def staging(folder: str) -> Iterator[str]:
+    """A folder inside `folder` whose files are moved up when all went well, and removed otherwise.
+
+    `folder` is made if it is not there. No file in it is replaced.
+
+    Raises OSError, FileExistsError for a file that is there.
+    """
+    is_new = not os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
+    staged = _unused_name(folder)
+    try:
+        _make_folder(staged, folder)
+        yield staged
+        _move_up(staged, folder)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        if is_new:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise
+    os.rmdir(staged)
+    _sync_folder(folder)
+
+
+def _make_folder(staged: str, folder: str) -> None:
+    try:
+        os.mkdir(staged)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from error
+
+
+def _move_up(staged: str, folder: str) -> None:
+    """Move all files or, where one can't be moved, none."""
+    moved: list[str] = []
+    try:
+        for name in sorted(os.listdir(staged)):
+            target = os.path.join(folder, name)
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, "is there already; give another folder", target)
+            os.rename(os.path.join(staged, name), target)
+            moved.append(target)
+    except BaseException:
+        for target in moved:
+            with contextlib.suppress(OSError):
+                os.unlink(target)
+        raise
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+Opened = TypeVar("Opened", bound=_Closable)
+
+
+class OpenFiles(Generic[Opened]):
+    """Files that are open to be read, the last few that were asked for.
+
+    A context manager; all are closed at its end.
+    """
+
+    def __init__(self, open_one: Callable[[str], Opened]) -> None:
+        self._open_one = open_one
+        self._open: dict[str, Opened] = {}
+
+    def get(self, path: str) -> Opened:
+        """The file, opened if need be. Raises OSError."""
+        file = self._open.pop(path, None)
+        if file is None:
+            if len(self._open) == MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            file = self._open_one(path)
+        self._open[path] = file
+        return file
+
+    def __enter__(self) -> OpenFiles[Opened]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.close()
+
+
+def _open_raw(path: str) -> BinaryIO:
+    return open(path, "rb", buffering=0)
 
 
 def _refuse_if_no_file(target: str, path: str) -> None:
@@ -213,8 +323,9 @@ def _write_all(file: BinaryIO, data: memoryview) -> int:
 def _copy_span(source: BinaryIO, span: Span, file: BinaryIO, advance: Advance) -> None:
     """Copy a span to the file's position, by the kernel where that is fastest.
 
-    Raises OSError when the source ends before the span does.
+    Raises OSError when the source ends before the span does, or is not as its stamp says.
     """
+    _must_be_unchanged(source, span)
     offset, left = span.offset, span.length
     by_kernel = hasattr(os, "copy_file_range") and (offset - file.tell()) % PAGE == 0
     buffer = memoryview(bytearray(0 if by_kernel else min(left, CHUNK)))
@@ -238,3 +349,9 @@ def _copy_span(source: BinaryIO, span: Span, file: BinaryIO, advance: Advance) -
             raise OSError(errno.EIO, f"ends {left} bytes before its tensor does", span.path)
         advance(copied)
         offset, left = offset + copied, left - copied
+    _must_be_unchanged(source, span)
+
+
+def _must_be_unchanged(source: BinaryIO, span: Span) -> None:
+    if span.stamp is not None and stamp_of(source.fileno()) != span.stamp:
+        raise OSError(errno.EBUSY, "was changed while it was read; nothing was written", span.path)

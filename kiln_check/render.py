@@ -19,15 +19,15 @@ BYTES_SHOWN = 16
 
 def text(report: Report) -> str:
     """A report as lines of text: the file with its verdict, its notes, then each finding."""
-    lines = [f"{printable(report.path)}: {report.verdict}"]
-    lines += [f"  {printable(note)}" for note in report.notes]
+    lines = [f"{report.path}: {report.verdict}"]
+    lines += [f"  {note}" for note in report.notes]
     for rule, group in groupby(report.findings, lambda finding: finding.rule):
         findings = list(group)
         for finding in findings[:FINDINGS_SHOWN]:
             lines += _finding_lines(finding)
         if len(findings) > FINDINGS_SHOWN:
             lines.append(f"  {rule}: and {len(findings) - FINDINGS_SHOWN} more; --format json has them all")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
@@ -36,7 +36,7 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield f"    {finding.working}"
     if finding.file is not None:
         value = f"  {finding.value}" if finding.value else ""
-        yield f"    {printable(finding.file)}, byte {finding.offset}{value}"
+        yield f"    {finding.file}, byte {finding.offset}{value}"
     if finding.data:
         shown = finding.data[:BYTES_SHOWN].hex(" ") + (" …" if len(finding.data) > BYTES_SHOWN else "")
         yield f"    0x{finding.offset:04x}  {shown}   {finding.value or finding.field}"
@@ -54,7 +54,7 @@ def _by_count(item: tuple[str, int]) -> tuple[bool, int, str]:
 
 
 def printable(text: str) -> str:
-    """A path on one line: what doesn't print is escaped."""
+    """A text on one line: what doesn't print is escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

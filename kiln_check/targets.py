@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kiln_check.checking import check
@@ -13,6 +14,7 @@ from kiln_check.report import UNREADABLE, Report
 
 if TYPE_CHECKING:
     from kiln_check.interop.folder import Place
+    from kiln_check.interop.neighbours import Neighbours
 
 SUFFIX = ".kiln"
 
@@ -25,11 +27,23 @@ def check_targets(paths: Sequence[str]) -> Iterator[Report]:
 
     What means nothing, or can't be looked into, gets the verdict UNREADABLE.
     """
+    shared = _Shared()
     for path in paths:
         if path == "-":
             yield _check_standard_input()
         else:
-            yield from _check_path(path)
+            yield from _check_path(path, shared)
+
+
+class _Shared:
+    """What the checks of several checkpoints share."""
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """What was read of the folder that the last checkpoint was in."""
+        from kiln_check.interop.neighbours import Neighbours
+
+        return Neighbours()
 
 
 def _check_standard_input() -> Report:
@@ -42,20 +56,20 @@ def _unreadable(path: str, error: str) -> Report:
     return Report(path, UNREADABLE, None, (), error)
 
 
-def _check_path(path: str) -> Iterator[Report]:
+def _check_path(path: str, shared: _Shared) -> Iterator[Report]:
     if os.path.isdir(path):
-        yield from _check_folder(path)
+        yield from _check_folder(path, shared)
     elif any(sign in path for sign in "*?[") and not os.path.lexists(path):
-        yield from _check_pattern(path)
+        yield from _check_pattern(path, shared)
     elif path.endswith(CHECKPOINT_SUFFIXES):
         from kiln_check.interop.checking import check_checkpoint
 
-        yield check_checkpoint(path)
+        yield check_checkpoint(path, neighbours=shared.neighbours)
     else:
         yield check(path)
 
 
-def _check_pattern(pattern: str) -> Iterator[Report]:
+def _check_pattern(pattern: str, shared: _Shared) -> Iterator[Report]:
     from kiln_check.patterns import matches
 
     found = False
@@ -63,7 +77,7 @@ def _check_pattern(pattern: str) -> Iterator[Report]:
     for path, error in matches(pattern):
         found = True
         if error is None:
-            yield from _check_path(path)
+            yield from _check_path(path, shared)
         else:
             failed[path] = error
     for path, error in failed.items():
@@ -72,7 +86,7 @@ def _check_pattern(pattern: str) -> Iterator[Report]:
         yield _unreadable(pattern, "no file matches")
 
 
-def _check_folder(folder: str) -> Iterator[Report]:
+def _check_folder(folder: str, shared: _Shared) -> Iterator[Report]:
     """Check what lies below a folder, folder by folder: Kiln files, then checkpoints, by name.
 
     Folders that are hidden, or are virtual environments of Python, are passed over.
@@ -87,7 +101,7 @@ def _check_folder(folder: str) -> Iterator[Report]:
                 found = True
                 yield check(os.path.join(parent, file))
         if any(file.endswith(CHECKPOINT_SUFFIXES) for file in files):
-            for report in _check_checkpoints(parent, files):
+            for report in _check_checkpoints(parent, files, shared):
                 found = True
                 yield report
     for error in failed:
@@ -100,12 +114,12 @@ def _is_passed_over(parent: str, name: str) -> bool:
     return name.startswith(".") or os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
 
 
-def _check_checkpoints(folder: str, names: Sequence[str]) -> Iterator[Report]:
+def _check_checkpoints(folder: str, names: Sequence[str], shared: _Shared) -> Iterator[Report]:
     from kiln_check.interop.checking import check_checkpoint
     from kiln_check.interop.folder import checkpoints_in
 
     for place in checkpoints_in(folder, names):
-        yield check_checkpoint(place.path, place.shards)
+        yield check_checkpoint(place.path, place.shards, neighbours=shared.neighbours)
 
 
 def checkpoint_at(path: str) -> Place:

@@ -6,23 +6,34 @@ import os
 from collections.abc import Iterator, Sequence
 
 from kiln_check.checking import check_source, unreadable
+from kiln_check.errors import KilnError
 from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.described import SourceTensor
+from kiln_check.interop.neighbours import Neighbours
 from kiln_check.interop.planning import Plan, plan
 from kiln_check.interop.telling import foreign_lines, link_lines
+from kiln_check.render import printable
 from kiln_check.report import OK, Report
 from kiln_check.rules.finding import Finding
+from kiln_check.rules.view import quote
 from kiln_check.source import BytesSource
 from kiln_check.writing import Layout, NewTensor, lay_out
 
 
-def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | None = None) -> Report:
+def check_checkpoint(
+    path: str,
+    shards: Sequence[str] = (),
+    *,
+    called: str | None = None,
+    neighbours: Neighbours | None = None,
+) -> Report:
     """Check a checkpoint of another format; only headers are read.
 
     Args:
         path: a .safetensors or .gguf file, or an index.
         shards: the files of a checkpoint without an index; `path` is one of them.
         called: what the report calls it; by default its path.
+        neighbours: what is known of folders already, where several are checked.
 
     Returns:
         A Report. Interop's own findings come first, then those of the rules; each
@@ -32,13 +43,16 @@ def check_checkpoint(path: str, shards: Sequence[str] = (), *, called: str | Non
     """
     called = path if called is None else called
     try:
-        made = plan(read_checkpoint(path, shards))
+        made = plan(read_checkpoint(path, shards, neighbours=neighbours))
         return report_on(made, lay_out(made.tensors), called)
     except OSError as error:
         of = f"{os.fsdecode(error.filename)}: " if error.filename not in (None, path) else ""
         return unreadable(called, OSError(error.errno, f"{of}{error.strerror or error}"))
     except MemoryError as error:
         return unreadable(called, error)
+    except (KilnError, ArithmeticError, RecursionError) as error:
+        reason = f"no Kiln file can hold this: {error}" if isinstance(error, KilnError) else f"{error!r}"
+        return unreadable(called, OSError(reason))
 
 
 def report_on(made: Plan, layout: Layout, called: str) -> Report:
@@ -67,13 +81,13 @@ def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], f
     at = sources[_at_fault(made.tensors[weight.name], weight.name, found)]
     message = found.message
     if weight.path != at.path:
-        message += f" ({os.path.basename(weight.path)} and {os.path.basename(at.path)})"
+        message += printable(f" ({os.path.basename(weight.path)} and {os.path.basename(at.path)})")
     return found._replace(
         file=at.path,
         offset=at.entry_offset,
         length=at.entry_length,
         data=b"",
-        value=f"{at.name}: {at.text()}",
+        value=f"{quote(at.name)[1:-1]}: {at.text()}",
         message=message,
     )
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import NamedTuple
 
-from kiln_check.interop.config import COMPANIONS, LONGEST_CONFIG, Config, config_of, read_config
+from kiln_check.interop.config import Config
 from kiln_check.interop.described import SourceFile, SourceTensor
+from kiln_check.interop.files import open_file
 from kiln_check.interop.index import INDEX_SUFFIX, Index, Listed, read_index
+from kiln_check.interop.neighbours import Neighbours
 from kiln_check.interop.pairs import Beside
 from kiln_check.interop.rules import finding
 from kiln_check.interop.safetensors import read_safetensors
+from kiln_check.output import Stamp, stamp_of
+from kiln_check.render import printable
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import number_of, quote
-from kiln_check.source import Source, open_source
+from kiln_check.source import Source
 
 Reader = Callable[[Source, str], SourceFile]
 
@@ -31,11 +34,11 @@ def _read_gguf(source: Source, path: str) -> SourceFile:
 READERS: dict[str, Reader] = {".safetensors": read_safetensors, ".gguf": _read_gguf}
 """By the end of a file's name."""
 
-NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.safetensors)", re.DOTALL)
+NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.safetensors|\.gguf)", re.DOTALL)
 """The name of a shard: which one of how many."""
 
 
-UNREAD = ("header-length", "header-text", "header-entry")
+UNREAD = ("header-length", "header-text", "header-entry", "source-rank")
 """Findings after which a file may hold tensors that are not known."""
 
 
@@ -49,6 +52,8 @@ class Checkpoint(NamedTuple):
         config: what the configs say.
         elsewhere: names of tensors in files of the model that were not read.
         findings: what is wrong with the files and how they belong together.
+        stamps: of each file that was read, by its path, the state before that.
+        consulted: paths of indexes that were read only to learn which names a file.
 
     """
 
@@ -58,6 +63,8 @@ class Checkpoint(NamedTuple):
     config: Config
     elsewhere: Container[str]
     findings: list[Finding]
+    stamps: Mapping[str, Stamp]
+    consulted: Sequence[str] = ()
 
     def tensors(self) -> dict[str, SourceTensor]:
         """All tensors by name; of two with one name, the first."""
@@ -68,7 +75,13 @@ class Checkpoint(NamedTuple):
         return found
 
 
-def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: bool = False) -> Checkpoint:
+def read_checkpoint(
+    path: str,
+    shards: Sequence[str] = (),
+    *,
+    with_companions: bool = False,
+    neighbours: Neighbours | None = None,
+) -> Checkpoint:
     """Read the headers of a checkpoint's files.
 
     Args:
@@ -76,36 +89,74 @@ def read_checkpoint(path: str, shards: Sequence[str] = (), *, with_companions: b
         shards: the files of a checkpoint without an index; `path` is one of them.
         with_companions: whether the config files beside it belong to it; those beside
             an index always do.
+        neighbours: what is known of folders already, where several are checked.
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
         ValueError: the file's name has none of the endings.
 
     """
-    companions, config, findings = _read_configs(os.path.dirname(path))
-    if not with_companions and not path.endswith(INDEX_SUFFIX):
-        companions = []
+    neighbours = Neighbours() if neighbours is None else neighbours
+    configs = neighbours.configs(os.path.dirname(path))
+    findings = list(configs.findings)
+    stamps = dict(configs.stamps)
+    companions = list(configs.stamps) if with_companions or path.endswith(INDEX_SUFFIX) else []
+    consulted: Sequence[str] = ()
     elsewhere: Container[str] = ()
     if path.endswith(INDEX_SUFFIX):
+        stamps[path] = stamp_of(path)
         index = read_index(path)
         findings += index.findings
-        files = _read_listed(index, findings)
+        files = _read_listed(index, findings, stamps)
         read = {os.path.basename(file.path) for file in files}
         elsewhere = {name for name, listed in index.weight_map.items() if listed.file not in read}
         _compare(index, files, findings)
         companions = [path, *companions]
     else:
-        files = [read_file(shard) for shard in shards or (path,)]
+        files = [_read_stamped(shard, stamps) for shard in shards or (path,)]
         if shards:
             missing = _missing_numbers(shards)
             findings += missing
             elsewhere = Beside() if missing else ()
         else:
-            elsewhere = _names_elsewhere(path)
+            listed_elsewhere = neighbours.elsewhere(path)
+            if listed_elsewhere is not None:
+                elsewhere = listed_elsewhere
+            elif NUMBERED.fullmatch(os.path.basename(path)):
+                elsewhere = Beside()
+            consulted = neighbours.consulted
     _find_doubles(files, findings)
     for file in files:
         findings += file.findings
-    return Checkpoint(path, tuple(files), tuple(companions), config, elsewhere, findings)
+    faulty = {one.name for file in files for one in file.findings if one.rule in UNREAD}
+    return Checkpoint(
+        path,
+        tuple(files),
+        tuple(companions),
+        configs.config,
+        _Unread(elsewhere, faulty) if faulty else elsewhere,
+        findings,
+        stamps,
+        consulted,
+    )
+
+
+class _Unread(Container[str]):
+    """Names in files that were not read, and names whose entries could not be."""
+
+    def __init__(self, elsewhere: Container[str], faulty: Container[str | None]) -> None:
+        self._elsewhere = elsewhere
+        self._faulty = faulty
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._faulty or name in self._elsewhere)
+
+
+def _read_stamped(path: str, stamps: dict[str, Stamp]) -> SourceFile:
+    """Read the header of one file; see `read_file`. Its state before that goes among `stamps`."""
+    with contextlib.suppress(OSError, ValueError):  # reading says what is wrong
+        stamps[path] = stamp_of(path)
+    return read_file(path)
 
 
 def read_file(path: str) -> SourceFile:
@@ -115,12 +166,7 @@ def read_file(path: str) -> SourceFile:
     endings.
     """
     reader = reader_of(path)
-    try:
-        source = open_source(path)
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        raise OSError(errno.EINVAL, str(error), path) from error
+    source = open_file(path)
     try:
         return reader(source, path)
     finally:
@@ -138,32 +184,7 @@ def reader_of(path: str) -> Reader:
     raise ValueError(f"{quote(path)} ends with none of {', '.join(READERS)}")
 
 
-def _read_configs(folder: str) -> tuple[list[str], Config, list[Finding]]:
-    """The configs in a folder: their paths, what they say, and what is wrong with them."""
-    paths: list[str] = []
-    read: dict[str, dict[str, Any]] = {}
-    findings: list[Finding] = []
-    for name in COMPANIONS:
-        path = os.path.join(folder, name)
-        if not os.path.isfile(path):
-            continue
-        paths.append(path)
-        source = open_source(path)
-        try:
-            size = source.size()
-            if size > LONGEST_CONFIG:
-                message = f"{name} has {size} bytes; {LONGEST_CONFIG} are read"
-                findings.append(finding("config-text", message, path, 0, size))
-                continue
-            read[name] = read_config(source.read(0, size))
-        except ValueError as error:
-            findings.append(finding("config-text", f"{name} is not a JSON object: {error}", path, 0, size))
-        finally:
-            source.close()
-    return paths, config_of(read), findings
-
-
-def _read_listed(index: Index, findings: list[Finding]) -> list[SourceFile]:
+def _read_listed(index: Index, findings: list[Finding], stamps: dict[str, Stamp]) -> list[SourceFile]:
     """The files that an index names; one that is not there is a finding."""
     folder = os.path.dirname(index.path)
     by_file: dict[str, list[Listed]] = {}
@@ -176,7 +197,7 @@ def _read_listed(index: Index, findings: list[Finding]) -> list[SourceFile]:
             fault = f"the index names {quote(name)}, which is no .safetensors file beside it"
         else:
             try:
-                files.append(read_file(os.path.join(folder, name)))
+                files.append(_read_stamped(os.path.join(folder, name), stamps))
             except FileNotFoundError:
                 count = number_of(len(mentions), "tensor")
                 fault = f"the index names {quote(name)} for {count}; there is no such file beside it"
@@ -200,19 +221,21 @@ def _compare(index: Index, files: Sequence[SourceFile], findings: list[Finding])
     understood: set[str] = set()
     for file in files:
         base = os.path.basename(file.path)
+        shown = printable(base)
         if not any(one.rule in UNREAD for one in file.findings):
             understood.add(base)
         for tensor in (*file.tensors, *file.lost):
             holders.setdefault(tensor.name, []).append(base)
             if tensor.name not in index.weight_map and not index.findings:
-                message = f"tensor {quote(tensor.name)} is in {base}, but not in the index"
+                message = f"tensor {quote(tensor.name)} is in {shown}, but not in the index"
                 place = (tensor.entry_offset, tensor.entry_length)
                 findings.append(finding("index-unlisted", message, file.path, *place, name=tensor.name))
     for name, listed in index.weight_map.items():
         found = holders.get(name, [])
         if listed.file in understood and listed.file not in found:
             other = f", but in {found[0]}" if found else ""
-            message = f"the index says that tensor {quote(name)} is in {listed.file}; it is not{other}"
+            where = printable(f"is in {listed.file}; it is not{other}")
+            message = f"the index says that tensor {quote(name)} {where}"
             place = (listed.offset, listed.length)
             findings.append(
                 finding("index-absent", message, index.path, *place, name=name, field="weight_map")
@@ -230,7 +253,8 @@ def _missing_numbers(shards: Sequence[str]) -> list[Finding]:
     if not missing:
         return []
     first = f"{stem}-{missing[0]:05d}-of-{total}{suffix}"
-    message = f"of {int(total)} shards {len(missing)} are missing, the first {quote(first)}"
+    are = "is" if len(missing) == 1 else "are"
+    message = f"of {int(total)} shards {len(missing)} {are} missing, the first {quote(first)}"
     return [finding("shard-missing", message, shards[0])]
 
 
@@ -240,28 +264,7 @@ def _find_doubles(files: Sequence[SourceFile], findings: list[Finding]) -> None:
         for tensor in (*file.tensors, *file.lost):
             other = first.setdefault(tensor.name, tensor)
             if other is not tensor:
-                message = (
-                    f"tensor {quote(tensor.name)} is in {os.path.basename(other.path)} "
-                    f"and in {os.path.basename(tensor.path)}"
-                )
+                both = f"is in {os.path.basename(other.path)} and in {os.path.basename(tensor.path)}"
+                message = f"tensor {quote(tensor.name)} {printable(both)}"
                 place = (tensor.entry_offset, tensor.entry_length)
                 findings.append(finding("two-shards", message, tensor.path, *place, name=tensor.name))
-
-
-def _names_elsewhere(path: str) -> Container[str]:
-    """What may be in other files of the model, for one file that is read alone."""
-    folder, base = os.path.split(path)
-    for index in _indexes(folder):
-        weight_map = index.weight_map
-        if any(listed.file == base for listed in weight_map.values()):
-            return {tensor for tensor, listed in weight_map.items() if listed.file != base}
-    return Beside() if NUMBERED.fullmatch(base) else ()
-
-
-def _indexes(folder: str) -> Iterator[Index]:
-    """The indexes in a folder, as far as they can be read."""
-    with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(folder or os.curdir)):
-            if name.endswith(INDEX_SUFFIX):
-                with contextlib.suppress(OSError):
-                    yield read_index(os.path.join(folder, name))

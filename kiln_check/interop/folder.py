@@ -39,13 +39,13 @@ def checkpoints_in(folder: str, names: Sequence[str]) -> list[Place]:
             path = os.path.join(folder, name)
             places.append(Place(path))
             listed.update(_listed(path))
-    sets: dict[tuple[str, str], list[str]] = {}
+    sets: dict[tuple[str, str, str], list[str]] = {}
     for name in sorted(names):
         numbered = NUMBERED.fullmatch(name)
         if name in listed:
             continue
         if numbered is not None:
-            sets.setdefault((numbered[1], numbered[3]), []).append(os.path.join(folder, name))
+            sets.setdefault((numbered[1], numbered[3], numbered[4]), []).append(os.path.join(folder, name))
         elif name.endswith((".safetensors", ".gguf")):
             places.append(Place(os.path.join(folder, name)))
     places += [Place(shards[0], tuple(shards)) for shards in sets.values()]

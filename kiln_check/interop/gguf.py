@@ -218,7 +218,10 @@ def _read_keys(cursor: _Cursor, num_keys: int, path: str, findings: list[Finding
         key = cursor.short_string()
         kind = cursor.u32()
         value_at = cursor.position
-        if key == ALIGNMENT_KEY and kind == U32:
+        if key == ALIGNMENT_KEY:
+            if kind != U32:
+                message = f"general.alignment is of the type {kind}; it must be a u32, {U32}"
+                raise _HeaderError("header-text", message, value_at - 4, 4)
             alignment = cursor.u32()
             if alignment == 0 or alignment & (alignment - 1):
                 message = f"general.alignment is {alignment}, not a power of 2"

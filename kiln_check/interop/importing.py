@@ -15,7 +15,7 @@ from kiln_check.interop.pairs import COUNT, Unlinked, grouped
 from kiln_check.interop.planning import Plan, plan, unlink
 from kiln_check.interop.rules import OWN_RULES
 from kiln_check.interop.telling import foreign_lines, link_lines
-from kiln_check.render import FINDINGS_SHOWN
+from kiln_check.render import FINDINGS_SHOWN, printable
 from kiln_check.report import Report
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.table import RULES
@@ -86,8 +86,8 @@ def import_checkpoint(
 
 
 def _refuse_own_source(checkpoint: Checkpoint, output: str | os.PathLike[str]) -> None:
-    for path in (*(file.path for file in checkpoint.files), *checkpoint.companions):
-        if os.path.exists(output) and os.path.samefile(path, output):
+    for path in (*checkpoint.stamps, *checkpoint.consulted):
+        if os.path.exists(output) and os.path.exists(path) and os.path.samefile(path, output):
             raise OSError(errno.EINVAL, "is one of the files to be imported", os.fspath(output))
 
 
@@ -127,4 +127,4 @@ def closing_report(done: Imported) -> str:
     lines += [f"  {found.rule}: {found.message}" for found in done.findings[:FINDINGS_SHOWN]]
     if len(done.findings) > FINDINGS_SHOWN:
         lines.append(f"  and {len(done.findings) - FINDINGS_SHOWN} more findings; kiln check has them all")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kiln_check.interop.jsontext import JsonError, Member, Members, Text, after_space, small_value, string
+from kiln_check.interop.files import open_file
+from kiln_check.interop.jsontext import JsonError, Member, Members, Text, after_space, after_value, string
 from kiln_check.interop.rules import finding
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import quote
-from kiln_check.source import open_source
 
 INDEX_SUFFIX = ".index.json"
 
@@ -44,7 +44,7 @@ def read_index(path: str) -> Index:
 
     Raises OSError when it can't be read.
     """
-    source = open_source(path)
+    source = open_file(path)
     try:
         size = source.size()
         if size > LONGEST_INDEX:
@@ -73,7 +73,7 @@ def _read_top(text: Text, index: Index) -> None:
     def read_value(characters: str, position: int, key: str) -> tuple[object, int]:
         if key == "weight_map":
             return None, _read_weight_map(text, characters, position, index)
-        return small_value(characters, position)
+        return None, after_value(characters, position)
 
     characters = text.decode()
     top = Members(characters, after_space(characters, 0), read_value)

@@ -5,14 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from math import isinf
 from typing import Any, NamedTuple
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
-_PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=list)
+SPACE = r"[ \t\n\r]*"
+"""JSON's own white space, which is less than a regular expression's."""
 
-LONGEST_SMALL = 1 << 16
-"""Characters of a value that `small_value` reads."""
+_SPACE = re.compile(SPACE)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_SIZES = re.compile(rf"(?:{SPACE}(?:0|[1-9][0-9]*){SPACE},){{1,1000}}")
+_WORDS = ("true", "false", "null")
+_DECODER = json.JSONDecoder()
+
+LONGEST_NUMBER = 1000
+"""Characters."""
+
+DEEPEST = 125
+"""Arrays and objects in one another in a value that is passed over; what serde_json allows in an entry."""
+
+BEYOND = 1 << 64
+"""Stands for every size that takes more than 64 bits."""
 
 
 class JsonError(Exception):
@@ -134,14 +146,101 @@ def string(text: str, position: int, _key: str = "") -> tuple[str, int]:
     return str(value), end
 
 
-def small_value(text: str, position: int, _key: str = "") -> tuple[Any, int]:
-    """Any value of at most 64 Ki characters and its end; objects as lists of pairs.
+def after_value(text: str, position: int) -> int:
+    """The position after any value; it takes time as the value is long, and no memory.
 
     Raises JsonError.
     """
-    part = text[position : position + LONGEST_SMALL]
-    try:
-        value, length = _PAIRS_DECODER.raw_decode(part)
-    except (ValueError, RecursionError) as error:
-        raise JsonError("a value that JSON does not allow, or a very long one", position) from error
-    return value, position + length
+    closers = bytearray()
+    while True:
+        sign = text[position : position + 1]
+        if sign in ("{", "["):
+            if len(closers) == DEEPEST:
+                raise JsonError(f"values more than {DEEPEST} deep", position)
+            closer = "}" if sign == "{" else "]"
+            position = after_space(text, position + 1)
+            if text[position : position + 1] != closer:
+                closers += closer.encode()
+                position = _after_key(text, position, closers)
+                continue
+            position += 1
+        else:
+            position = _after_scalar(text, position)
+        position = _after_closers(text, position, closers)
+        if not closers:
+            return position
+        position = _after_key(text, _expect(text, position, ","), closers)
+
+
+def _after_closers(text: str, position: int, closers: bytearray) -> int:
+    """Pass over what closes the innermost arrays and objects, and take it off `closers`."""
+    while closers:
+        closing = after_space(text, position)
+        if text[closing : closing + 1] != chr(closers[-1]):
+            break
+        position = closing + 1
+        closers.pop()
+    return position
+
+
+def _after_key(text: str, position: int, closers: bytearray) -> int:
+    """The position of the next value: of an object, after the key and its colon."""
+    return position if closers[-1:] == b"]" else _expect(text, string(text, position)[1], ":")
+
+
+def _after_scalar(text: str, position: int) -> int:
+    """Pass over a string, a number or one of the three words."""
+    if text[position : position + 1] == '"':
+        return string(text, position)[1]
+    for word in _WORDS:
+        if text.startswith(word, position):
+            return position + len(word)
+    number = _NUMBER.match(text, position)
+    if number is None:
+        raise JsonError("there must be a value", position)
+    if number.end() - position > LONGEST_NUMBER or isinf(float(number[0])):
+        raise JsonError("a number out of range", position)
+    return number.end()
+
+
+class Sizes(NamedTuple):
+    """A list of sizes, of which only the first are kept.
+
+    Attributes:
+        first: those that are kept; BEYOND for each that takes more than 64 bits.
+        total: how many there are.
+
+    """
+
+    first: tuple[int, ...]
+    total: int
+
+
+def sizes(text: str, position: int, most: int) -> tuple[Sizes | None, int]:
+    """A list of whole numbers from 0 on and its end, None for any other value; keeps the first `most`.
+
+    Raises JsonError.
+    """
+    end = after_value(text, position) if text[position : position + 1] != "[" else None
+    if end is not None:
+        return None, end
+    first: list[int] = []
+    count, start = 0, position
+    position = after_space(text, position + 1)
+    closed = text[position : position + 1] == "]"
+    while not closed:
+        run = _SIZES.match(text, position) if len(first) == most else None
+        if run is not None:
+            count += text.count(",", position, run.end())
+            position = after_space(text, run.end())
+        number = _NUMBER.match(text, position)
+        if number is None or number[1] or number[2] or number[0].startswith("-"):
+            return None, after_value(text, start)
+        count += 1
+        if len(first) < most:
+            first.append(int(number[0]) if number.end() - position <= 20 else BEYOND)
+        position = after_space(text, number.end())
+        closed = text[position : position + 1] == "]"
+        if not closed:
+            position = _expect(text, position, ",")
+    return Sizes(tuple(first), count), position + 1

@@ -13,16 +13,15 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kiln_check.generated.kiln_v2_records import MAX_RANK
 from kiln_check.interop.checkpoint import Checkpoint
 from kiln_check.interop.described import Gap, SourceFile, SourceTensor
+from kiln_check.interop.files import open_file
 from kiln_check.interop.pairs import Link, Unlinked
 from kiln_check.interop.recognising import recognise
 from kiln_check.interop.rules import ORDER, finding
-from kiln_check.output import Span
+from kiln_check.output import OpenFiles, Span, Stamp
 from kiln_check.rules.finding import Finding
 from kiln_check.rules.view import quote
-from kiln_check.source import Source, open_source
 from kiln_check.writing import NewTensor
 
 PREFIX = "kiln.source/"
@@ -63,39 +62,51 @@ def plan(checkpoint: Checkpoint) -> Plan:
     """
     sources = checkpoint.tensors()
     findings = list(checkpoint.findings)
-    with _Payloads() as payloads:
-        found = recognise(sources, checkpoint.config, payloads.read, checkpoint.elsewhere)
+    with OpenFiles(open_file) as files:
+
+        def payload(tensor: SourceTensor) -> bytes:
+            """As far as the file holds it, and no more than a small one has."""
+            return files.get(tensor.path).read(tensor.offset, min(tensor.length, LONGEST_SMALL_PAYLOAD))
+
+        found = recognise(sources, checkpoint.config, payload, checkpoint.elsewhere)
     findings += found.findings
     tensors: dict[str, NewTensor] = {}
     for file in checkpoint.files:
-        _add_file(file, tensors, findings)
+        _add_file(file, checkpoint.stamps[file.path], tensors, findings)
     for path in checkpoint.companions:
-        _carry(tensors, findings, FILE, path, Span(path, 0, os.stat(path).st_size))
+        stamp = checkpoint.stamps[path]
+        _carry(tensors, findings, FILE, Span(path, 0, stamp.size, stamp))
     links = [link for link in found.links if _add_link(link, tensors)]
     findings.sort(key=lambda one: ORDER[one.rule])
     return Plan(checkpoint, tensors, links, found.unlinked, findings)
 
 
-def _add_file(file: SourceFile, tensors: dict[str, NewTensor], findings: list[Finding]) -> None:
+def parts_of(file: SourceFile) -> list[tuple[str, SourceTensor | Gap]]:
+    """What follows a file's head, in the order of its bytes, by the names that import gives."""
+    base = _escaped(os.path.basename(file.path))
+    parts: list[tuple[str, SourceTensor | Gap]] = [(tensor.name, tensor) for tensor in file.tensors]
+    parts += [(f"{GAP}{base}/{gap.offset}", gap) for gap in file.gaps]
+    return sorted(parts, key=lambda part: (part[1].offset, part[1].length))
+
+
+def _add_file(file: SourceFile, stamp: Stamp, tensors: dict[str, NewTensor], findings: list[Finding]) -> None:
     """A file's head, its tensors and its gaps, in the order of its bytes."""
-    _carry(tensors, findings, HEAD, file.path, Span(file.path, 0, file.len_head))
-    base = os.path.basename(file.path)
-    parts: list[SourceTensor | Gap] = [*file.tensors, *file.gaps]
-    for part in sorted(parts, key=lambda part: (part.offset, part.length)):
+    _carry(tensors, findings, HEAD, Span(file.path, 0, file.len_head, stamp))
+    for name, part in parts_of(file):
         if not isinstance(part, SourceTensor):
-            span = Span(file.path, part.offset, part.length)
-            tensors[f"{GAP}{_escaped(base)}/{part.offset}"] = NewTensor("u8", [part.length], span)
-        elif part.name not in tensors:
+            span = Span(file.path, part.offset, part.length, stamp)
+            tensors[name] = NewTensor("u8", [part.length], span)
+        elif name not in tensors:
             fault = _storing_fault(part)
             if fault is None:
-                tensors[part.name] = _new_tensor(part)
+                tensors[name] = _new_tensor(part, stamp)
             else:
                 findings.append(fault)
 
 
-def _new_tensor(tensor: SourceTensor) -> NewTensor:
+def _new_tensor(tensor: SourceTensor, stamp: Stamp) -> NewTensor:
     _, _, tag, block_elements, block_bytes = tensor.type
-    span = Span(tensor.path, tensor.offset, tensor.length)
+    span = Span(tensor.path, tensor.offset, tensor.length, stamp)
     return NewTensor(
         tensor.type.dtype,
         tensor.shape,
@@ -110,9 +121,6 @@ def _storing_fault(tensor: SourceTensor) -> Finding | None:
     """Why a descriptor can't hold a tensor at all, if it can't."""
     place = (tensor.entry_offset, tensor.entry_length)
     length = len(tensor.name.encode())
-    if len(tensor.shape) > MAX_RANK:
-        message = f"tensor {quote(tensor.name)} has rank {len(tensor.shape)}; the greatest is {MAX_RANK}"
-        return finding("source-rank", message, tensor.path, *place, name=tensor.name, field="shape")
     if length > LONGEST_NAME:
         message = f"the name {quote(tensor.name)} has {length} bytes; the most is {LONGEST_NAME}"
     elif tensor.name.startswith(PREFIX):
@@ -122,14 +130,12 @@ def _storing_fault(tensor: SourceTensor) -> Finding | None:
     return finding("source-name", message, tensor.path, *place, name=tensor.name, field="name")
 
 
-def _carry(
-    tensors: dict[str, NewTensor], findings: list[Finding], prefix: str, path: str, span: Span
-) -> None:
+def _carry(tensors: dict[str, NewTensor], findings: list[Finding], prefix: str, span: Span) -> None:
     """Bytes of the source that are no tensor, as a tensor under a name of import's own."""
-    base = os.path.basename(path)
+    base = os.path.basename(span.path)
     if base != _escaped(base):
         message = f"the file's name {quote(base)} can't be kept in a Kiln file"
-        findings.append(finding("source-name", message, path))
+        findings.append(finding("source-name", message, span.path))
     tensors[prefix + _escaped(base)] = NewTensor("u8", [span.length], span)
 
 
@@ -163,26 +169,5 @@ def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
 def unlink(made: Plan, link: Link, sources: Mapping[str, SourceTensor], reason: Unlinked) -> None:
     """Take a link back: both tensors are again as the checkpoint, `sources`, has them."""
     for name in (link.weight, link.scale):
-        made.tensors[name] = _new_tensor(sources[name])
+        made.tensors[name] = _new_tensor(sources[name], made.checkpoint.stamps[sources[name].path])
     made.unlinked.append(reason)
-
-
-class _Payloads:
-    """Reads payloads of small tensors; keeps the files open in between."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, Source] = {}
-
-    def __enter__(self) -> _Payloads:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for source in self._open.values():
-            source.close()
-
-    def read(self, tensor: SourceTensor) -> bytes:
-        """The payload, as far as the file holds it and no more than a small one has."""
-        source = self._open.get(tensor.path)
-        if source is None:
-            source = self._open[tensor.path] = open_source(tensor.path)
-        return source.read(tensor.offset, min(tensor.length, LONGEST_SMALL_PAYLOAD))

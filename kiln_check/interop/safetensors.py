@@ -12,8 +12,19 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from kiln_check.generated.kiln_v2_records import MAX_RANK
 from kiln_check.interop.described import SourceFile, SourceTensor, Type
-from kiln_check.interop.jsontext import JsonError, Members, Text, after_space, small_value, string
+from kiln_check.interop.jsontext import (
+    SPACE,
+    JsonError,
+    Members,
+    Sizes,
+    Text,
+    after_space,
+    after_value,
+    sizes,
+    string,
+)
 from kiln_check.interop.payloads import judge_payloads
 from kiln_check.interop.rules import MOST_FINDINGS, finding
 from kiln_check.rules.finding import Finding
@@ -23,9 +34,6 @@ from kiln_check.source import Source
 LEN_LENGTH = 8
 LONGEST_HEADER = 100_000_000
 """Bytes of JSON; the format's own limit."""
-
-LONGEST_ENTRY = 1 << 12
-"""Characters; what is written of a tensor in another form than the usual is read up to here."""
 
 METADATA = "__metadata__"
 
@@ -55,26 +63,28 @@ TYPES = {
 }
 """The dtypes of the format, and what they are in Kiln."""
 
-_NUMBER = r"(?:0|[1-9]\d{0,19})"
-_NUMBERS = rf"\[\s*((?:{_NUMBER}\s*,\s*)*{_NUMBER}|)\s*\]"
+_NUMBER = r"(?:0|[1-9][0-9]{0,19})"
+_SHAPE = rf"\[{SPACE}((?:{_NUMBER}{SPACE}(?:,{SPACE}{_NUMBER}{SPACE}){{0,{MAX_RANK - 1}}})?)\]"
 _USUAL = re.compile(
-    rf'\{{\s*"dtype"\s*:\s*"(\w{{1,16}})"\s*,\s*"shape"\s*:\s*{_NUMBERS}\s*,'
-    rf'\s*"data_offsets"\s*:\s*\[\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\]\s*\}}',
+    rf'\{{{SPACE}"dtype"{SPACE}:{SPACE}"(\w{{1,16}})"{SPACE},{SPACE}"shape"{SPACE}:{SPACE}{_SHAPE}{SPACE},'
+    rf'{SPACE}"data_offsets"{SPACE}:{SPACE}\[{SPACE}({_NUMBER}){SPACE},{SPACE}({_NUMBER}){SPACE}\]{SPACE}\}}',
     re.ASCII,
 )
-"""An entry as every writer writes it."""
+"""An entry as every writer writes it. White space stands in one place between two signs, so that a match
+takes time as the entry is long, whether it succeeds or fails."""
 
 _KEYS = ("dtype", "shape", "data_offsets")
 
 
 class _Entry(NamedTuple):
-    """What the header says of one tensor; `fault` where it says it wrongly."""
+    """What the header says of one tensor; `fault` where it says it wrongly, by `rule`."""
 
     dtype: str = ""
     shape: tuple[int, ...] = ()
     begin: int = 0
     end: int = 0
     fault: str | None = None
+    rule: str = "header-entry"
 
 
 def read_safetensors(source: Source, path: str) -> SourceFile:
@@ -154,7 +164,9 @@ def _read_value(text: str, position: int, key: str) -> tuple[_Entry | str | None
 
 
 def _read_metadata(text: str, position: int) -> tuple[str | None, int]:
-    """The first key that stands twice, if any; the values are strings."""
+    """The first key that stands twice, if any; the values are strings. It may be null."""
+    if text.startswith("null", position):
+        return None, position + len("null")
     keys: set[str] = set()
     twice = None
     metadata = Members(text, position, string)
@@ -177,36 +189,46 @@ def _read_entry(text: str, position: int) -> tuple[_Entry, int]:
 def _read_unusual_entry(text: str, position: int) -> tuple[_Entry, int]:
     """An entry with its keys in another order, or with others, or one that is wrong.
 
-    Raises JsonError where its end can't be found.
+    Raises JsonError.
     """
-    end = text.find("}", position, position + LONGEST_ENTRY) + 1
-    if not end:
-        raise JsonError("a tensor's entry that does not end", position)
-    pairs, length = small_value(text[position:end], 0)
-    return _of_pairs(pairs), position + length
+    if text[position : position + 1] != "{":
+        return _Entry(fault="is not an object"), after_value(text, position)
+    members = Members(text, position, _read_field)
+    values: dict[str, str | Sizes | None] = {}
+    twice = False
+    for member in members:
+        if member.key in _KEYS:
+            twice = twice or member.key in values
+            values[member.key] = member.value
+    return _of_values(values, twice), members.end
 
 
-def _of_pairs(pairs: object) -> _Entry:
-    if not (isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)):
-        return _Entry(fault="is not an object")
-    values = dict(pairs)
+def _read_field(text: str, position: int, key: str) -> tuple[str | Sizes | None, int]:
+    """A value of an entry; None where it is not of the type that its key wants, or the key is not known."""
+    if key in ("shape", "data_offsets"):
+        return sizes(text, position, MAX_RANK)
+    if key == "dtype" and text[position : position + 1] == '"':
+        return string(text, position)
+    return None, after_value(text, position)
+
+
+def _of_values(values: dict[str, str | Sizes | None], twice: bool) -> _Entry:
     for key in _KEYS:
         if key not in values:
             return _Entry(fault=f"has no {key}")
-    if len(values) != len(pairs):
+    if twice:
         return _Entry(fault="has a key twice")
     dtype, shape, offsets = (values[key] for key in _KEYS)
     if not isinstance(dtype, str):
         return _Entry(fault="has a dtype that is no string")
-    if not _are_sizes(shape):
+    if not isinstance(shape, Sizes):
         return _Entry(fault="has a shape that is no list of sizes")
-    if not _are_sizes(offsets) or len(offsets) != 2:
+    if not isinstance(offsets, Sizes) or offsets.total != 2:
         return _Entry(fault="has data_offsets that are not two offsets")
-    return _judged(_Entry(dtype, tuple(shape), *offsets))
-
-
-def _are_sizes(value: object) -> bool:
-    return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)
+    if shape.total > MAX_RANK:
+        return _Entry(fault=f"has rank {shape.total}; the greatest is {MAX_RANK}", rule="source-rank")
+    begin, end = offsets.first
+    return _judged(_Entry(dtype, shape.first, begin, end))
 
 
 def _judged(entry: _Entry) -> _Entry:
@@ -239,8 +261,9 @@ def _add(
         message = f"tensor {quote(name)} stands twice in the header"
         findings.append(finding("duplicate-key", message, path, offset, length, name=name, field="name"))
     elif entry.fault is not None:
-        message = f"tensor {quote(name)}: its entry {entry.fault}"
-        findings.append(finding("header-entry", message, path, offset, length, name=name, field="entry"))
+        of_entry = ": its entry" if entry.rule == "header-entry" else ""
+        message = f"tensor {quote(name)}{of_entry} {entry.fault}"
+        findings.append(finding(entry.rule, message, path, offset, length, name=name, field="entry"))
     else:
         begin, end = len_head + entry.begin, len_head + entry.end
         tensors[name] = SourceTensor(

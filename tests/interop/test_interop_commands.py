@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 import kiln_check
 from kiln_check.cli import main
-from tests.interop.building import CHECKPOINTS, Made, copy_of, edit, without_last_row
+from kiln_check.interop import index
+from tests.interop.building import CHECKPOINTS, Made, copy_of, edit, safetensors_bytes, without_last_row
 from tests.interop.models import MODELS, write_gguf
 
 Q = "model.layers.0.self_attn.q_proj"
@@ -181,3 +183,34 @@ def test_two_names_for_the_same_bytes_are_kept(tmp_path: Path) -> None:
     assert main(["import", str(model.write(tmp_path / "model")), "-o", str(tmp_path / "out.kiln")]) == 0
     with kiln_check.open(tmp_path / "out.kiln") as file:
         assert [name for name in file if not name.startswith("kiln.source/")] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("indexes", [1, 12])
+def test_a_folder_s_indexes_are_read_a_few_times_however_many_files_it_has(
+    indexes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{number}.safetensors" for number in range(40)]
+    for name in names:
+        (tmp_path / name).write_bytes(safetensors_bytes({f"{name}.weight_packed": Made("U8", (2, 16))}))
+    for number in range(indexes):
+        weight_map = {f"{name}.{part}": name for name in names for part in ("weight_packed",)}
+        weight_map["0.safetensors.weight_scale"] = "gone.safetensors"
+        (tmp_path / f"{number}.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    read: list[str] = []
+    listed: list[str] = []
+
+    def reading(path: str) -> index.Index:
+        read.append(path)
+        return index.read_index(path)
+
+    def listing(path: str) -> list[str]:
+        listed.append(path)
+        return os_listdir(path)
+
+    os_listdir = os.listdir
+    monkeypatch.setattr("kiln_check.interop.neighbours.read_index", reading)
+    monkeypatch.setattr("os.listdir", listing)
+    assert main(["check", *(str(tmp_path / name) for name in names)]) == 1
+    assert "40 files: 1 OK, 39 TYPE" in capsys.readouterr().out
+    assert len(listed) == 1
+    assert len(read) <= indexes + 1

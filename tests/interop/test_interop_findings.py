@@ -140,6 +140,11 @@ def gguf_key(name: str, kind: int, value: bytes) -> bytes:
     return gguf_string(name) + struct.pack("<I", kind) + value
 
 
+def one_numbered_gguf(folder: Path) -> Path:
+    write_gguf(folder / "model-00002-of-00003.gguf")
+    return folder
+
+
 CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "safetensors of seven bytes": ("header-length", safetensors(b"\2\0\0\0\0\0\0")),
     "an empty safetensors": ("header-length", safetensors(b"")),
@@ -420,6 +425,11 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
         "header-text",
         gguf(gguf_bytes(keys=gguf_key("general.alignment", 4, bytes(4)), num_keys=1)),
     ),
+    "an alignment that is no u32": (
+        "header-text",
+        gguf(gguf_bytes(keys=gguf_key("general.alignment", 10, (64).to_bytes(8, "little")), num_keys=1)),
+    ),
+    "a numbered gguf that is gone": ("shard-missing", one_numbered_gguf),
     "a tensor of nine dimensions in gguf": ("header-text", gguf_of(gguf_entry("a", (1,) * 9))),
     "a key twice": (
         "duplicate-key",
@@ -451,7 +461,8 @@ def check(path: Path) -> Report:
     if path.is_dir():
         lead = path / INDEX
         if not lead.exists():
-            shards = sorted(str(shard) for shard in path.glob("model*.safetensors"))
+            names = (*path.glob("model*.safetensors"), *path.glob("model-*.gguf"))
+            shards = sorted(str(shard) for shard in names)
             return check_checkpoint(shards[0], shards if "-of-" in shards[0] else ())
         path = lead
     return check_checkpoint(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import tracemalloc
 from pathlib import Path
@@ -14,11 +15,15 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 from kiln_check import KilnError
+from kiln_check.cli import main
 from kiln_check.interop.checking import check_checkpoint
+from kiln_check.interop.checkpoint import read_checkpoint
 from kiln_check.interop.importing import import_checkpoint
+from kiln_check.interop.planning import plan
 from kiln_check.interop.rules import MOST_FINDINGS
 from kiln_check.interop.safetensors import LONGEST_HEADER, TYPES
 from kiln_check.report import UNREADABLE
+from kiln_check.writing import Layout, NewTensor, lay_out
 from tests.interop.building import CHECKPOINTS, Made, safetensors_bytes, with_header
 from tests.interop.models import MODELS, write_gguf
 
@@ -261,3 +266,60 @@ def test_no_payload_is_looked_at(tmp_path: Path) -> None:
     report = check_checkpoint(str(path))
     path.write_bytes(raw[:len_head] + bytes(len(raw) - len_head))
     assert check_checkpoint(str(path)) == report
+
+
+def test_a_weight_too_great_for_a_descriptor_ends_in_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = {"x.weight_packed": Made("U8", (0, 1 << 63)), "x.weight_scale": Made("U8", (0, 1 << 59))}
+    (tmp_path / "model.safetensors").write_bytes(safetensors_bytes(wide))
+    assert main(["check", "--format", "json", str(tmp_path)]) in (0, 2)
+    assert len(json.loads(capsys.readouterr().out)["files"]) == 1
+    assert main(["import", str(tmp_path), "-o", str(tmp_path / "out.kiln")]) in (0, 1)
+
+
+def sparse_channel(path: Path, columns: int) -> None:
+    """Integers of one row, of which no byte is written, and their one scale."""
+    entries = {
+        "y.weight_scale": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]},
+        "y.weight": {"dtype": "I8", "shape": [1, columns], "data_offsets": [4, 4 + columns]},
+    }
+    with open(path, "wb") as file:
+        file.write(with_header(json.dumps(entries).encode()))
+        file.truncate(file.tell() + 4 + columns)
+
+
+def test_a_group_too_great_for_a_descriptor_is_not_linked(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    for columns, linked in ((1 << 31, True), (1 << 32, False)):
+        sparse_channel(path, columns)
+        made = plan(read_checkpoint(str(path)))
+        assert [bool(made.links), bool(made.unlinked)] == [linked, not linked]
+        assert check_checkpoint(str(path)).findings == ()
+
+
+def test_what_can_not_be_laid_out_stops_neither_the_run_nor_its_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_great(tensors: dict[str, NewTensor]) -> Layout:
+        if "y" in tensors:
+            raise KilnError('tensor "y": a number does not fit its field')
+        return lay_out(tensors)
+
+    monkeypatch.setattr("kiln_check.interop.checking.lay_out", too_great)
+    (tmp_path / "a.safetensors").write_bytes(safetensors_bytes({"y": Made("U8", (3,))}))
+    (tmp_path / "b.safetensors").write_bytes(safetensors_bytes({"x": Made("U8", (3,))}))
+    assert main(["check", "--format", "json", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert [file["verdict"] for file in json.loads(captured.out)["files"]] == ["UNREADABLE", "OK"]
+    assert captured.err.count("\n") == 1
+    assert '"y"' in captured.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("name", PATHS)
+def test_a_pipe_is_refused_at_once(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / name)
+    for arguments in (["check"], ["import", "-o", str(tmp_path / "out.kiln")]):
+        assert main([*arguments, str(tmp_path / name)]) == 2
+        assert capsys.readouterr().err == f"kiln: {tmp_path / name}: not a regular file\n"

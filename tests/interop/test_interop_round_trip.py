@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 
 import kiln_check
@@ -68,6 +70,19 @@ def test_a_gguf_file_comes_back(tmp_path: Path) -> None:
     source.mkdir()
     write_gguf(source / "model.gguf")
     comes_back(source / "model.gguf", tmp_path, digests(source))
+
+
+def test_numbered_gguf_files_are_one_checkpoint(tmp_path: Path) -> None:
+    source = tmp_path / "model"
+    source.mkdir()
+    for number in (1, 2):
+        writer = gguf.GGUFWriter(source / f"model-{number:05d}-of-00002.gguf", "llama")
+        writer.add_tensor(f"blk.{number}.attn_norm.weight", np.arange(5, dtype=np.float32))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    comes_back(source, tmp_path, digests(source))
 
 
 @pytest.mark.parametrize("requirement", WHEELS)
