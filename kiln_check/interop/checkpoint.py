@@ -34,7 +34,7 @@ def _read_gguf(source: Source, path: str) -> SourceFile:
 READERS: dict[str, Reader] = {".safetensors": read_safetensors, ".gguf": _read_gguf}
 """By the end of a file's name."""
 
-NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.safetensors|\.gguf)", re.DOTALL)
+NUMBERED = re.compile(r"(.+)-(\d{5,6})-of-(\d{5,6})(\.safetensors|\.gguf)", re.DOTALL)
 """The name of a shard: which one of how many."""
 
 

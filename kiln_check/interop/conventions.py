@@ -21,6 +21,7 @@ from kiln_check.interop.pairs import (
     ONE_SCALE,
     PART_WORDS,
     PER_EXPERT,
+    SWIZZLED,
     UNKNOWN,
     ZERO_POINTS,
     Link,
@@ -185,12 +186,13 @@ def _weight_shape(pair: Pair) -> tuple[int, ...] | None:
     """The numbers in X.weight_shape: the one payload that is read."""
     tensor = pair.beside(".weight_shape")
     rank = len(pair.weight.shape)
-    if tensor is None or not rank or tensor.called != "I64" or tensor.shape != (rank,):
+    form = None if tensor is None else {"I64": "q", "I32": "i"}.get(tensor.called)
+    if tensor is None or form is None or not rank or tensor.shape != (rank,):
         return None
     raw = pair.payload(tensor)
-    if len(raw) != 8 * rank:
+    if len(raw) != struct.calcsize(form) * rank:
         return None
-    shape = struct.unpack(f"<{rank}q", raw)
+    shape = struct.unpack(f"<{rank}{form}", raw)
     return shape if min(shape) >= 0 else None
 
 
@@ -267,9 +269,11 @@ def _group_size(pair: Pair, shape: tuple[int, ...], hints: tuple[Hint, ...]) -> 
 def weight_scale(pair: Pair) -> Outcome:
     """X.weight with X.weight_scale: by the weight's dtype.
 
-    Two e2m1 a byte is ModelOpt's NVFP4 (the outer multiplies) or MXFP4; a whole byte
+    ComfyUI swaps the nibbles and swizzles the scales under the same names. Else two e2m1 a byte is ModelOpt's NVFP4 (the outer multiplies) or MXFP4; a whole byte
     is compressed-tensors' mxfp8, float-quantized and int-quantized, or ModelOpt's FP8.
     """
+    if pair.beside(".comfy_quant") is not None:
+        return pair.unlinked(SWIZZLED, f"{quote(pair.base + '.comfy_quant')}: an order of ComfyUI's own")
     if pair.weight.called in ("U8", "F4") and pair.weight.shape:
         return _modelopt_fp4(pair)
     if pair.weight.called in EIGHT_BITS and pair.weight.shape:
@@ -305,7 +309,13 @@ def _whole_bytes(pair: Pair) -> Outcome:
     strategy = _only({hint.strategy for hint in hints})
     if strategy == "block":
         return _blocks(pair, _block(hints))
-    if pair.scale.called in E8M0_CALLED and kind == "float" and by_shape not in ("tensor", "block"):
+    told = strategy == "channel" or _only({hint.group_size for hint in hints}) not in (None, MX_GROUP)
+    if (
+        pair.scale.called in E8M0_CALLED
+        and kind == "float"
+        and by_shape not in ("tensor", "block")
+        and (pair.scale.called == "U8" or not told)
+    ):
         return pair.link(f"{COMPRESSED_TENSORS} mxfp8", pair.weight.type.dtype, shape, MX_GROUP, "e8m0")
     if strategy is None:
         strategy = by_shape
@@ -337,6 +347,9 @@ def _strategy(pair: Pair) -> str | None:
         return None
     if _block_by_shape(pair):
         return "block"
+    is_by_column = len(shape) > 1 and found[0] == 1 < shape[0]
+    if is_by_column or (len(shape) > 2 and found[:-1] != shape[:-1]):
+        return None
     return "channel" if found[-1] == 1 else "group"
 
 

@@ -20,6 +20,9 @@ SURE_SCALES = (".weight_scale", ".weight_scale_inv")
 
 F8 = ("F8_E4M3", "F8_E5M2")
 
+OTHER_WEIGHTS = (".compressed", ".indices", "._weight_qdata")
+"""Suffixes of weights that tools without a form here give a sure scale."""
+
 SCALES_CALLED: dict[str, tuple[str, ...]] = {
     "_weight_scale": (*E8M0_CALLED, "F8_E4M3"),
     "_scales": E8M0_CALLED,
@@ -34,6 +37,7 @@ METHODS = {
     (".weight", ".scales"): (MLX,),
     (".qweight", ".scales"): ("gptq", "awq"),
     (".weight", ".scale"): ("fp8",),
+    ("", "_weight_scale"): (MODELOPT,),
 }
 """Tools whose convention a form with a suffix of many meanings is."""
 
@@ -62,7 +66,7 @@ def _suffixes_due(
     """Suffixes of the scales of which one must be there, by the weight's suffix."""
     hints = config.of(module)
     if weight == ".weight_packed":
-        return (".weight_scale",)
+        return () if module + ".scale_packed" in tensors else (".weight_scale",)
     if weight in ("_blocks", ".blocks"):
         least_rank = 2 if _methods(hints) & {"mxfp4"} else 3
         is_packed = tensor.called == "U8" and tensor.shape[-1:] == (MX_GROUP // 2,)

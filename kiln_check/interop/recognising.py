@@ -10,7 +10,7 @@ from kiln_check.generated.kiln_v2_records import MAX_RANK
 from kiln_check.interop.config import Config
 from kiln_check.interop.conventions import FORMS, Form
 from kiln_check.interop.described import SourceTensor
-from kiln_check.interop.due import OUTERS, scales_due, weights_of
+from kiln_check.interop.due import OTHER_WEIGHTS, OUTERS, scales_due, weights_of
 from kiln_check.interop.pairs import ELSEWHERE, MISSING, SHARED, Link, Pair, Unlinked
 from kiln_check.interop.rules import finding
 from kiln_check.rules.finding import Finding
@@ -146,7 +146,9 @@ class _Unpaired:
     def look_at(self, tensor: SourceTensor, found: Recognition) -> None:
         """Add what is wrong with a tensor."""
         weights = weights_of(tensor, self._config, self._used)
-        if weights and not any(name in self._tensors or name in self._elsewhere for name in weights):
+        module = tensor.name.rpartition(".")[0]
+        owners = (*weights, *(module + suffix for suffix in OTHER_WEIGHTS))
+        if weights and not any(name in self._tensors or name in self._elsewhere for name in owners):
             message = f"nothing uses {quote(tensor.name)} ({tensor.text()}): there is {_none_of(weights)}"
             found.findings.append(_on(tensor, "scale-unused", message))
         scales = scales_due(tensor, self._config, self._tensors) or self._due_as_of_siblings(tensor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -35,6 +36,7 @@ PER_EXPERT = "an outer scale for each expert"
 ORDER = "groups in activation order"
 ELSEWHERE = "its scale is in another file"
 SHARED = "a scale that two weights claim"
+SWIZZLED = "a scale that is swizzled or padded"
 
 INT4 = compressed("pack-quantized", num_bits=4, type="int", strategy="group", group_size=32, symmetric=True)
 ASYM = compressed("pack-quantized", num_bits=4, type="int", strategy="group", group_size=32, symmetric=False)
@@ -108,6 +110,43 @@ def without(tensors: Mapping[str, Made], name: str) -> dict[str, Made]:
 
 
 WRONG_LINKS = {
+    "ComfyUI's nibbles and scales are in an order of their own": Case(
+        {
+            "x.weight": t("U8", 128, 64),
+            "x.weight_scale": t("F8_E4M3", 128, 8),
+            "x.weight_scale_2": t("F32"),
+            "x.comfy_quant": t("U8", 19),
+        },
+        reasons={"x.weight": SWIZZLED},
+    ),
+    "one scale a column": Case(
+        {"x.weight": t("F8_E4M3", 128, 256), "x.weight_scale": t("F32", 1, 256)},
+        reasons={"x.weight": UNKNOWN},
+    ),
+    "one scale a filter of a convolution": Case(
+        {"x.weight": t("I8", 64, 32, 3), "x.weight_scale": t("F32", 64, 1, 1)},
+        reasons={"x.weight": ONE_SCALE},
+    ),
+    "e8m0 scales a row, as the config says": Case(
+        {"x.weight": t("F8_E4M3", 128, 128), "x.weight_scale": t("F8_E8M0", 128, 1)},
+        {"x.weight": ("f8e4m3", "e8m0")},
+        config=FP8,
+    ),
+    "a weight_shape of I32": Case(
+        words(x__weight_shape=Made("I32", (2,), struct.pack("<2i", 4, 128))),
+        {"x.weight_packed": ("u4", "bf16")},
+    ),
+    "scales of tools that have no form": Case(
+        {
+            "a._weight_qdata": t("U8", 4, 8),
+            "a._weight_scale": t("F8_E4M3", 4, 1),
+            "b.compressed": t("I32", 4, 8),
+            "b.weight_scale": t("F32", 4, 1),
+            "c.weight_packed": t("I32", 4, 8),
+            "c.scale_packed": t("F16", 1, 8),
+            "d.w_weight_scale": t("U8", 3),
+        }
+    ),
     "MLX scales of their own dtype are not renamed": Case(
         {"x.weight": t("U32", 64, 16), "x.scales": t("F8_E8M0", 64, 8)}, reasons={"x.weight": UNKNOWN}
     ),
@@ -886,3 +925,12 @@ def test_no_link_changes_a_scale_that_has_a_dtype_and_every_checkpoint_comes_in_
         with kiln_check.open(f"{folder}/out.kiln") as file:
             for name, tensor in tensors.items():
                 assert bytes(file[name].bytes()) == tensor.payload()
+
+
+def test_the_numbers_of_shards_may_differ_in_width(tmp_path: Path) -> None:
+    halves = ({"x.weight": t("F8_E4M3", 128, 128)}, {"x.weight_scale_inv": t("F32", 1, 1)})
+    for number, tensors in enumerate(halves, 1):
+        Case(tensors, config=BLOCK_FP8).write(tmp_path, f"model-0000{number}-of-000002.safetensors")
+    assert main(["check", str(tmp_path)]) == 0
+    (tmp_path / "model-00002-of-000002.safetensors").unlink()
+    assert main(["check", str(tmp_path)]) == 1
