@@ -269,8 +269,9 @@ def _group_size(pair: Pair, shape: tuple[int, ...], hints: tuple[Hint, ...]) -> 
 def weight_scale(pair: Pair) -> Outcome:
     """X.weight with X.weight_scale: by the weight's dtype.
 
-    ComfyUI swaps the nibbles and swizzles the scales under the same names. Else two e2m1 a byte is ModelOpt's NVFP4 (the outer multiplies) or MXFP4; a whole byte
-    is compressed-tensors' mxfp8, float-quantized and int-quantized, or ModelOpt's FP8.
+    ComfyUI swaps the nibbles and swizzles the scales under the same names. Else two
+    e2m1 a byte is ModelOpt's NVFP4 (the outer multiplies) or MXFP4; a whole byte is
+    compressed-tensors' mxfp8, float-quantized and int-quantized, or ModelOpt's FP8.
     """
     if pair.beside(".comfy_quant") is not None:
         return pair.unlinked(SWIZZLED, f"{quote(pair.base + '.comfy_quant')}: an order of ComfyUI's own")
