@@ -56,12 +56,22 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     except ValueError as error:
         raise OSError(f"not a path: {error}") from error
     status = os.fstat(fd)
-    if stat.S_ISREG(status.st_mode):
+    if stat.S_ISREG(status.st_mode) and (status.st_size or _is_empty(fd)):
         return fd, status.st_size
     os.close(fd)
+    if stat.S_ISREG(status.st_mode):
+        raise OSError("has bytes, but no size that says how many")
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError("is a directory")
     raise OSError("not a regular file; send its bytes through standard input instead")
+
+
+def _is_empty(fd: int) -> bool:
+    """Whether a file of size 0 has no bytes; those of /proc have some, or can't be read."""
+    try:
+        return not os.read(fd, 1)
+    except OSError:
+        return False
 
 
 class _OfKnownSize:

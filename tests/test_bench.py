@@ -9,7 +9,7 @@ from tools import bench
 
 
 def test_a_small_run_prints_every_table(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = ["--sizes", "3,900", "--files", "5", "--line", "30", "--broken", "10,20"]
+    sizes = ["--sizes", "3,900", "--files", "5", "--line", "30", "--broken", "10,20", "--weights", "2"]
     assert bench.main([*sizes, "--rounds", "1"]) == 0
     out = capsys.readouterr().out
     rows = [line for line in out.splitlines() if line.startswith("| ") and "---" not in line]
@@ -18,6 +18,7 @@ def test_a_small_run_prints_every_table(capsys: pytest.CaptureFixture[str]) -> N
         *("tensors", "3", "900", "900, payloads shuffled"),
         *("tensors", "900"),
         *("`kiln check` of", "1 small file", "5 small files", "1 file of 3 tensors", "1 file of 900 tensors"),
+        *("Kiln", "kiln import of 2 MiB", "open, and 1 of 3 tensors"),
         *("tensors", "30"),
         *("tensors, all broken", "10", "20"),
     ]

@@ -176,10 +176,11 @@ def test_what_cannot_be_opened_is_a_report_and_no_exception(tmp_path: Path) -> N
     fifo = tmp_path / "fifo.kiln"
     os.mkfifo(fifo)
     for path, words in (
-        (tmp_path / "absent", "No such file"),
-        (tmp_path, "directory"),
-        (fifo, "not a regular file"),
+        (str(tmp_path / "absent"), "No such file"),
+        (str(tmp_path), "directory"),
+        (str(fifo), "not a regular file"),
         ("nul\0byte", "not a path"),
+        *([("/proc/self/status", "no size")] if os.path.exists("/proc/self/status") else []),
     ):
         report = check(path)
         assert report.verdict == "UNREADABLE"

@@ -32,6 +32,7 @@ from kaitaistruct import KaitaiStream
 from numpy.typing import NDArray
 
 from kiln_check import check, screen_columns, screen_records
+from kiln_check import open as kiln_open
 from kiln_check.codes import ALIGNMENT, F32, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.directory import LEN_DESCRIPTOR, LEN_HEADER, Directory
 from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
@@ -341,8 +342,7 @@ def commands(folder: Path, num_files: int, sizes: Sequence[int], rounds: int) ->
         parent = many / f"{number // 1000:03}"
         parent.mkdir(parents=True, exist_ok=True)
         (parent / f"{number:05}.kiln").write_bytes(raw)
-    kiln = Path(sys.executable).with_name("kiln")
-    command = [str(kiln)] if kiln.exists() else [sys.executable, "-m", "kiln_check"]
+    command = kiln_command()
     one = str(many / "000" / "00000.kiln")
     nothing = [sys.executable, "-c", "pass"]
     pairs = [
@@ -359,6 +359,67 @@ def commands(folder: Path, num_files: int, sizes: Sequence[int], rounds: int) ->
         runs = [partial(run, [*command, "check", path]), partial(run, other)]
         taken, beside = interleaved(runs, rounds)
         yield table_row(title, time_text(taken), other_title, time_text(beside), ratio_text(taken, beside))
+
+
+def kiln_command() -> list[str]:
+    """The command of this environment, or what stands for it in a checkout."""
+    kiln = Path(sys.executable).with_name("kiln")
+    return [str(kiln)] if kiln.exists() else [sys.executable, "-m", "kiln_check"]
+
+
+def checkpoints(folder: Path, size: int, count: int, rounds: int) -> Iterator[str]:
+    """The table of moving weights: an import beside `cp`, one tensor out of many beside safetensors."""
+    source, imported, copied = (folder / name for name in ("in.safetensors", "out.kiln", "out.copy"))
+    write_weights(source, size)
+    commands = {
+        imported: [*kiln_command(), "import", str(source), "-o", str(imported)],
+        copied: ["cp", str(source), str(copied)],
+    }
+    measured: dict[Path, list[float]] = {imported: [], copied: []}
+    for _ in range(rounds):
+        for target, command in commands.items():
+            os.sync()  # what was written before is not to be waited for now
+            measured[target].append(seconds(partial(run, command)))
+            target.unlink()
+    taken, beside = map(statistics.median, measured.values())
+    yield table_row("Kiln", "median", "beside it", "median", "ratio")
+    yield table_row("---", "---:", "---", "---:", "---:")
+    title = f"kiln import of {size >> 20:,} MiB"
+    yield table_row(title, time_text(taken), "cp", time_text(beside), ratio_text(taken, beside))
+    source.unlink()
+    if not installed("safetensors"):
+        yield "\n- safetensors is not installed: one tensor out of many was not measured"
+        return
+    case = build(folder, count)
+    name = next(islice(names(), count // 2, None))
+    taken, beside = interleaved([partial(open_one, case, name), partial(get_one, case, name)], rounds)
+    title = f"open, and 1 of {case.title} tensors"
+    yield table_row(
+        title, time_text(taken), "safe_open, get_tensor", time_text(beside), ratio_text(taken, beside)
+    )
+
+
+def write_weights(path: Path, size: int) -> None:
+    """A safetensors file of tensors of 1 MiB, whose bytes are there."""
+    tensor = os.urandom(1 << 20)
+    count = size // len(tensor)
+    write_safetensors(path, [len(tensor)] * count, [f"model.layers.{index}.weight" for index in range(count)])
+    with path.open("r+b") as file:
+        file.seek(8 + int.from_bytes(file.read(8), "little"))
+        for _ in range(count):
+            file.write(tensor)
+
+
+def open_one(case: Case, name: str) -> None:
+    with kiln_open(case.kiln) as file:
+        bytes(file[name].bytes())
+
+
+def get_one(case: Case, name: str) -> None:
+    from safetensors import safe_open
+
+    with safe_open(case.safetensors, framework="numpy") as file:
+        file.get_tensor(name)
 
 
 def run(command: Sequence[str]) -> None:
@@ -442,6 +503,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each table (15)")
     parser.add_argument("--files", type=int, default=10_000, help="small files of one command (10,000)")
     parser.add_argument("--line", type=numbers, default=[30, 100, 300, 1000, 10_000, 20_000, 40_000])
+    parser.add_argument("--weights", type=int, default=2048, help="MiB that are imported and copied (2048)")
     parser.add_argument("--broken", type=numbers, default=[50_000, 100_000])
     options = parser.parse_args(arguments)
     versions = " ".join(
@@ -457,6 +519,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "Directories": directories(folder, options.sizes, options.rounds),
             "Memory": peak_memory(folder, largest),
             "Commands": commands(folder, options.files, options.sizes[-2:], options.rounds),
+            "Checkpoints": checkpoints(folder, options.weights << 20, options.sizes[-2], options.rounds),
             "The line": line(folder, options.line, options.rounds),
             "Broken directories": broken(folder, options.broken),
         }
