@@ -15,35 +15,35 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kiln_check.checking import check as check
+    from kiln_check.checkpoints.check import check_checkpoint as check_checkpoint
+    from kiln_check.checkpoints.exporter import export_checkpoint as export_checkpoint
+    from kiln_check.checkpoints.importer import import_checkpoint as import_checkpoint
     from kiln_check.errors import KilnError as KilnError
-    from kiln_check.interop.checking import check_checkpoint as check_checkpoint
-    from kiln_check.interop.exporting import export_checkpoint as export_checkpoint
-    from kiln_check.interop.importing import import_checkpoint as import_checkpoint
-    from kiln_check.output import Span as Span
+    from kiln_check.reader import KilnFile as KilnFile
+    from kiln_check.reader import Tensor as Tensor
+    from kiln_check.reader import open as open
+    from kiln_check.report import Finding as Finding
     from kiln_check.report import Report as Report
-    from kiln_check.rules.finding import Finding as Finding
-    from kiln_check.tensors import KilnFile as KilnFile
-    from kiln_check.tensors import Tensor as Tensor
-    from kiln_check.tensors import open as open
-    from kiln_check.writing import NewTensor as NewTensor
-    from kiln_check.writing import write as write
+    from kiln_check.spans import Span as Span
+    from kiln_check.writer import NewTensor as NewTensor
+    from kiln_check.writer import write as write
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Finding": "rules.finding",
+    "Finding": "report",
     "KilnError": "errors",
-    "KilnFile": "tensors",
-    "NewTensor": "writing",
+    "KilnFile": "reader",
+    "NewTensor": "writer",
     "Report": "report",
-    "Span": "output",
-    "Tensor": "tensors",
+    "Span": "spans",
+    "Tensor": "reader",
     "check": "checking",
-    "check_checkpoint": "interop.checking",
-    "export_checkpoint": "interop.exporting",
-    "import_checkpoint": "interop.importing",
-    "open": "tensors",
-    "write": "writing",
+    "check_checkpoint": "checkpoints.check",
+    "export_checkpoint": "checkpoints.exporter",
+    "import_checkpoint": "checkpoints.importer",
+    "open": "reader",
+    "write": "writer",
 }
 
 __all__ = sorted(_HOMES)

@@ -53,11 +53,11 @@ def check_directory(directory: Directory, path: str) -> Report:
 
     Raises OSError when names are read on demand and can't be.
     """
-    suspects = screen.suspects(directory)
-    if suspects or not screen.header_is_proven(directory):
+    unverified = screen.unverified(directory)
+    if unverified or not screen.header_is_proven(directory):
         from kiln_check.rules.judge import judge
 
-        findings = tuple(judge(directory, suspects))
+        findings = tuple(judge(directory, unverified))
     else:
         findings = ()
     verdict = findings[0].status if findings else OK

@@ -17,9 +17,10 @@ from typing import Any, NoReturn, TextIO
 
 from kiln_check import __version__
 from kiln_check.errors import KilnError, UsageError
-from kiln_check.render import json_parts, printable, summary, text
+from kiln_check.paths import check_targets
+from kiln_check.render import json_parts, summary, text
 from kiln_check.report import OK, UNREADABLE, Report
-from kiln_check.targets import check_targets
+from kiln_check.text import printable
 
 HELP_WIDTH = 100
 
@@ -204,8 +205,8 @@ def _counted(reports: Iterator[Report], verdicts: Counter[str], program: str) ->
 
 
 def _run_import(options: argparse.Namespace) -> int:
-    from kiln_check.interop.importing import closing_report, import_checkpoint
-    from kiln_check.targets import checkpoint_at
+    from kiln_check.checkpoints.importer import closing_report, import_checkpoint
+    from kiln_check.paths import checkpoint_at
 
     place = checkpoint_at(options.source)
     try:
@@ -226,7 +227,7 @@ def _run_import(options: argparse.Namespace) -> int:
 
 
 def _run_export(options: argparse.Namespace) -> int:
-    from kiln_check.interop.exporting import export_checkpoint
+    from kiln_check.checkpoints.exporter import export_checkpoint
 
     try:
         paths = export_checkpoint(options.file, options.output)

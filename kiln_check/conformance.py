@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from kiln_check.constants import MOST_OUTPUT
 from kiln_check.errors import UsageError
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -31,9 +32,6 @@ PLACEHOLDER = "{file}"
 OUTCOMES = ("pass", "fail", "crash", "timeout")
 ANSWERED = (0, 1)
 """Exit statuses of a reader that gave an answer."""
-
-MOST_OUTPUT = 1 << 20
-"""Bytes of a command's output that are kept; what it prints beyond them is dropped."""
 
 GRACE = 1.0
 """Seconds for the last output of a command that has ended, should a child of it hold the pipe."""

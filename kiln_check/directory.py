@@ -11,6 +11,7 @@ import struct
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kiln_check.constants import LONGEST_NAME
 from kiln_check.generated.kiln_v2_records import DESCRIPTOR, HEADER, HEADER_STRUCT, MAGIC, VERSION
 from kiln_check.source import Source
 
@@ -28,9 +29,6 @@ LEN_DESCRIPTOR: int = DESCRIPTOR["itemsize"]
 
 FIRST_READ = 4096
 """Bytes asked for at once in the beginning: most small files need no second read."""
-
-LONGEST_NAME = 0xFFFF
-"""Bytes; len_name is a u2. More than this for each tensor can't all be names."""
 
 INTEGERS = {"<u2": "H", "<u4": "I", "<u8": "Q"}
 """NumPy's formats of the record's integers, in the struct module's letters."""

@@ -10,11 +10,12 @@ from kiln_check.rules.table import RULES, Rule
 
 def listing() -> str:
     """All rules in verdict order, a line each: those on checkpoints, then the layout page's."""
-    from kiln_check.interop.rules import OWN_RULES
+    from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
 
-    width = max(len(name) for name in (*(rule.name for rule in RULES), *OWN_RULES))
+    width = max(len(name) for name in (*(rule.name for rule in RULES), *CHECKPOINT_RULES))
     own = [
-        f"    {rule.name:{width}}  {rule.status:8}  {_first_line(rule.about)}" for rule in OWN_RULES.values()
+        f"    {rule.name:{width}}  {rule.status:8}  {_first_line(rule.about)}"
+        for rule in CHECKPOINT_RULES.values()
     ]
     page = [
         f"{number:2}  {rule.name:{width}}  {rule.status:8}  {_first_line(_docstring(rule))}"
@@ -40,7 +41,7 @@ def explanation(name: str) -> str | None:
                 f"case    kiln-v2-{rule.name}",
             ]
             return "\n".join([rule.name, "", _docstring(rule), "", *facts])
-    from kiln_check.interop.rules import explanation as explanation_of_own
+    from kiln_check.checkpoints.checkpoint_rules import explanation as explanation_of_own
 
     return explanation_of_own(name)
 
@@ -49,9 +50,9 @@ def nearest(name: str) -> str | None:
     """The rule whose name is most like one that there is not; None where none is like it."""
     from difflib import get_close_matches
 
-    from kiln_check.interop.rules import OWN_RULES
+    from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
 
-    found = get_close_matches(name, [*(rule.name for rule in RULES), *OWN_RULES], 1)
+    found = get_close_matches(name, [*(rule.name for rule in RULES), *CHECKPOINT_RULES], 1)
     return found[0] if found else None
 
 

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from kiln_check.constants import BYTES_SHOWN, FINDINGS_SHOWN
 from kiln_check.report import UNREADABLE, Report
+from kiln_check.text import printable
 
 if TYPE_CHECKING:
-    from kiln_check.rules.finding import Finding
-
-FINDINGS_SHOWN = 20
-"""Findings of one rule that the text shows of one file; JSON has them all."""
-
-BYTES_SHOWN = 16
+    from kiln_check.report import Finding
 
 
 def text(report: Report) -> str:
@@ -51,13 +48,6 @@ def summary(verdicts: dict[str, int]) -> str:
 
 def _by_count(item: tuple[str, int]) -> tuple[bool, int, str]:
     return item[0] != "OK", -item[1], item[0]
-
-
-def printable(text: str) -> str:
-    """A text on one line: what doesn't print is escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def json_parts(reports: Iterable[Report]) -> Iterator[str]:

@@ -1,14 +1,50 @@
-"""What a check found out about one file."""
+"""What a check finds out about one file: the verdict, and each broken rule with its place."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from kiln_check.rules.finding import Finding
+Level: TypeAlias = Literal["error", "warning"]
 
 OK = "OK"
 UNREADABLE = "UNREADABLE"
+
+
+class Finding(NamedTuple):
+    """A broken rule and where it shows (layout page, "What a finding says, in JSON").
+
+    Attributes:
+        rule: name of the rule.
+        status: MAGIC, VERSION, LENGTH, TYPE, NAME, ALIGN or OVERLAP.
+        tensor: index of the tensor; None for the file as a whole.
+        name: name of the tensor; None where there is none or it can't be read.
+        field: the field at fault, as the layout page names it.
+        offset: where the field starts, in bytes from the start of the file.
+        length: size of the field in bytes.
+        message: one line: what is wrong and with what numbers.
+        working: the arithmetic behind it, where there is any.
+        data: the field's bytes.
+        value: the field's value as text.
+        file: for a checkpoint of another format, the file that `offset` and `length`
+            are in; else None.
+        level: "error", which decides the verdict, or "warning": what a format allows
+            and no reader refuses. The 30 rules are errors.
+
+    """
+
+    rule: str
+    status: str
+    tensor: int | None
+    name: str | None
+    field: str
+    offset: int
+    length: int
+    message: str
+    working: str | None
+    data: bytes
+    value: str
+    file: str | None = None
+    level: Level = "error"
 
 
 class Report(NamedTuple):

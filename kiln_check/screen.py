@@ -35,17 +35,17 @@ def header_is_proven(directory: Directory) -> bool:
     )
 
 
-def suspects(directory: Directory) -> Sequence[int]:
+def unverified(directory: Directory) -> Sequence[int]:
     """The tensors of a directory that are not proved sound; ascending. None where it is not whole."""
     if not directory.whole:
         return ()
     if _columns_pay(directory.fields["num_tensors"]):
         from kiln_check import screen_columns
 
-        return screen_columns.unproven(directory)
+        return screen_columns.unverified(directory)
     from kiln_check import screen_records
 
-    return screen_records.unproven(directory)
+    return screen_records.unverified(directory)
 
 
 def _columns_pay(num_tensors: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kiln_check.codes import ALIGNMENT, ELEMENT_BITS, F32, FOREIGN, NONE, SCALES, SCALES_AND_OUTER
+from kiln_check.constants import ALIGNMENT, ELEMENT_BITS, F32, FOREIGN, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.directory import LEN_DESCRIPTOR, Directory
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR,
@@ -21,7 +21,7 @@ from kiln_check.generated.kiln_v2_records import (
     NO_AXIS,
     NO_INDEX,
 )
-from kiln_check.screen_names import unproven_names
+from kiln_check.screen_names import unverified_names
 
 Column: TypeAlias = "NDArray[Any]"
 Columns: TypeAlias = "dict[str, Column]"
@@ -57,7 +57,7 @@ def _widths() -> NDArray[np.uint8]:
 _WIDTHS = _widths()
 
 
-def unproven(directory: Directory, rows: int = ROWS) -> list[int]:
+def unverified(directory: Directory, rows: int = ROWS) -> list[int]:
     """The tensors of a whole directory that are not proved sound; ascending.
 
     Raises OSError when the directory or the names can't be read.
@@ -79,9 +79,9 @@ def unproven(directory: Directory, rows: int = ROWS) -> list[int]:
         found[here] |= _links(columns, counts, counted, start, whole)
         whole.keep(here, columns, counts, counted, in_range)
     for links in whole.links:
-        found[_unproven_links(whole, *links)] = True
+        found[_unverified_links(whole, *links)] = True
     found[_overlaps(whole)] = True
-    found[unproven_names(directory.names, whole.ofs_name, whole.len_name, rows)] = True
+    found[unverified_names(directory.names, whole.ofs_name, whole.len_name, rows)] = True
     indexes: list[int] = np.flatnonzero(found).tolist()
     return indexes
 
@@ -160,8 +160,8 @@ def _counts(columns: Columns) -> tuple[Column, Column]:
 
 
 def _reserved(columns: Columns) -> Column:
-    unproved: Column = (columns["reserved1"] | columns["reserved2"]) != 0
-    return unproved
+    unverified: Column = (columns["reserved1"] | columns["reserved2"]) != 0
+    return unverified
 
 
 def _types(columns: Columns, counts: Column, counted: Column) -> Column:
@@ -169,13 +169,13 @@ def _types(columns: Columns, counts: Column, counted: Column) -> Column:
     dtype = columns["dtype"]
     widths = _WIDTHS[dtype]
     plain = (columns["foreign_tag"] | columns["block_elements"] | columns["block_bytes"]) == 0
-    due = (counts * widths + np.uint64(7)) // np.uint64(8)
-    sound = counted & (widths != UNKNOWN) & plain & (columns["len_data"] == due)
+    expected = (counts * widths + np.uint64(7)) // np.uint64(8)
+    sound = counted & (widths != UNKNOWN) & plain & (columns["len_data"] == expected)
     foreign = np.flatnonzero(dtype == FOREIGN)
     if foreign.size:
         sound[foreign] = counted[foreign] & _foreign(columns, counts, foreign)
-    unproved: Column = ~sound
-    return unproved
+    unverified: Column = ~sound
+    return unverified
 
 
 def _foreign(columns: Columns, counts: Column, foreign: Column) -> Column:
@@ -222,8 +222,8 @@ def _overlaps(whole: _Whole) -> Column:
     overlapping[1:] |= starts[1:] < np.maximum.accumulate(longest)[:-1]
     overlapping[:-1] |= longest[:-1] > starts[1:]
     of_each = np.repeat(overlapping, np.diff(first, append=len(start)))
-    unproved: Column = np.flatnonzero(present)[order[of_each]]
-    return unproved
+    unverified: Column = np.flatnonzero(present)[order[of_each]]
+    return unverified
 
 
 def _ascending(start: Column, end: Column) -> bool:
@@ -234,7 +234,7 @@ def _links(columns: Columns, counts: Column, counted: Column, first: int, whole:
     """Tensors whose scheme, axis, group size and indexes don't fit; what they point at comes later."""
     scheme, axis = columns["scheme"], columns["quant_axis"]
     scale, outer = columns["scale_index"], columns["outer_index"]
-    unproved: Column = (columns["group_size"] != 0) | (axis != NO_AXIS) | ((scale & outer) != NO_INDEX)
+    unverified: Column = (columns["group_size"] != 0) | (axis != NO_AXIS) | ((scale & outer) != NO_INDEX)
     linked = np.flatnonzero(scheme != NONE)
     if linked.size:
         scheme, axis, rank = scheme[linked], axis[linked], columns["rank"][linked]
@@ -243,26 +243,26 @@ def _links(columns: Columns, counts: Column, counted: Column, first: int, whole:
         without = outer == NO_INDEX
         sound &= np.where(scheme == SCALES, without, (scheme == SCALES_AND_OUTER) & ~without)
         lengths = columns["shape"][np.minimum(axis, MAX_RANK - 1), linked]
-        due = _due(counts[linked], lengths, sizes)
-        unproved[linked] = ~sound
-        whole.links.append((linked + first, scale, outer, due))
-    return unproved
+        expected = _expected(counts[linked], lengths, sizes)
+        unverified[linked] = ~sound
+        whole.links.append((linked + first, scale, outer, expected))
+    return unverified
 
 
-def _due(counts: Column, lengths: Column, sizes: Column) -> Column:
+def _expected(counts: Column, lengths: Column, sizes: Column) -> Column:
     """Number of scales: the groups along an axis times the other dimensions; no more than the count.
 
     Where an axis has no elements, the count is 0, and so is the product with whatever is taken for groups.
     """
     groups = (lengths - ONE) // np.maximum(sizes, 1) + ONE
-    due: Column = counts // np.maximum(lengths, ONE) * groups
-    return due
+    expected: Column = counts // np.maximum(lengths, ONE) * groups
+    return expected
 
 
-def _unproven_links(whole: _Whole, index: Column, scale: Column, outer: Column, due: Column) -> Column:
+def _unverified_links(whole: _Whole, index: Column, scale: Column, outer: Column, expected: Column) -> Column:
     """Tensors with a scheme whose scale or outer is none, has a scheme or another count."""
     last = len(whole.scale_count) - 1
-    sound = (scale <= last) & (whole.scale_count[np.minimum(scale, last)] == due)
+    sound = (scale <= last) & (whole.scale_count[np.minimum(scale, last)] == expected)
     sound &= (outer == NO_INDEX) | ((outer <= last) & whole.is_outer[np.minimum(outer, last)])
-    unproved: Column = index[~sound]
-    return unproved
+    unverified: Column = index[~sound]
+    return unverified

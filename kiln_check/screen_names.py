@@ -18,7 +18,7 @@ PIECE = 64
 """Bytes of a name that are hashed at a time: 8 words."""
 
 
-def unproven_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) -> Column:
+def unverified_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) -> Column:
     """Indexes of the names that pass the pool, have no bytes, may be no text or may be there twice.
 
     A slice has so many names at most, and they start within so many times 64 bytes.
@@ -30,30 +30,30 @@ def unproven_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) ->
     if order is not None:
         ofs_name, len_name = ofs_name[order], len_name[order]
     hashes = np.empty(len(ofs_name), np.uint64)
-    unproved = np.empty(len(ofs_name), np.bool_)
+    unverified = np.empty(len(ofs_name), np.bool_)
     first = 0
     while first < len(ofs_name):
         start = ofs_name[first : first + rows].astype(np.int64)
         start = start[: np.searchsorted(start, start[0] + rows * PIECE)]
         here = slice(first, first + len(start))
         end = start + len_name[here]
-        hashes[here], unproved[here] = _slice(pool, start, end)
+        hashes[here], unverified[here] = _slice(pool, start, end)
         first += len(start)
-    unproved |= _repeated(hashes)
-    return np.flatnonzero(unproved) if order is None else order[unproved]
+    unverified |= _repeated(hashes)
+    return np.flatnonzero(unverified) if order is None else order[unverified]
 
 
 def _slice(pool: Part, start: Column, end: Column) -> tuple[Column, Column]:
     """The hashes of names that start after one another, and which of them are not proved to be text."""
-    unproved: Column = (start == end) | (end > len(pool))
+    unverified: Column = (start == end) | (end > len(pool))
     low = min(int(start[0]), len(pool))
-    if unproved.any():
-        start, end = np.where(unproved, low, start), np.where(unproved, low, end)
+    if unverified.any():
+        start, end = np.where(unverified, low, start), np.where(unverified, low, end)
     raw = pool.read(low, int(end.max()))
     start, end, window = start - low, end - low, np.frombuffer(raw, np.uint8)
     if raw and (window.min() < 0x20 or window.max() >= 0x7F):
-        unproved |= _not_text(raw, window, start, end)
-    return _hashes(window, start, end - start), unproved
+        unverified |= _not_text(raw, window, start, end)
+    return _hashes(window, start, end - start), unverified
 
 
 def _not_text(raw: bytes, window: Column, start: Column, end: Column) -> Column:
@@ -62,17 +62,17 @@ def _not_text(raw: bytes, window: Column, start: Column, end: Column) -> Column:
     In bytes that are UTF-8 as a whole, a name is UTF-8 if it neither starts nor ends
     inside a character. Where they are not, no byte above 0x7F is taken for proved.
     """
-    unproved = (window < 0x20) | (window == 0x7F)
+    unverified = (window < 0x20) | (window == 0x7F)
     high = window >= 0x80
     inside_character = np.zeros(len(window) + 1, np.bool_)
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
-        unproved |= high
+        unverified |= high
     else:
         inside_character[:-1] = high & (window < 0xC0)
-        unproved[:-1] |= (window[:-1] == 0xC2) & (window[1:] < 0xA0)  # U+0080 to U+009F
-    before = np.concatenate(([0], np.cumsum(unproved)))
+        unverified[:-1] |= (window[:-1] == 0xC2) & (window[1:] < 0xA0)  # U+0080 to U+009F
+    before = np.concatenate(([0], np.cumsum(unverified)))
     not_text: Column = (before[end] != before[start]) | inside_character[start] | inside_character[end]
     return not_text
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
-from kiln_check.codes import ALIGNMENT, ELEMENT_BITS, F32, FOREIGN, NONE, SCALES, SCALES_AND_OUTER
+from kiln_check.constants import ALIGNMENT, ELEMENT_BITS, F32, FOREIGN, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.directory import Directory, Part
 from kiln_check.generated.kiln_v2_records import DESCRIPTOR, DESCRIPTOR_STRUCT, MAX_RANK, NO_AXIS, NO_INDEX
 
@@ -37,7 +37,7 @@ _ARRAYS = [
 """The fields of several values, with the first and the end of those."""
 
 
-def unproven(directory: Directory) -> list[int]:
+def unverified(directory: Directory) -> list[int]:
     """The tensors of a whole directory that are not proved sound; ascending.
 
     Raises OSError when the directory or the names can't be read.
@@ -161,7 +161,7 @@ def _links(columns: Columns, counts: Counts) -> Iterable[int]:
             counts[index] is None
             or axis >= rank
             or not size
-            or not _is_scale(columns, counts, scale, _due(shape[:rank], axis, size))
+            or not _is_scale(columns, counts, scale, _expected(shape[:rank], axis, size))
             or scheme not in (SCALES, SCALES_AND_OUTER)
             or (scheme == SCALES and outer != NO_INDEX)
             or (scheme == SCALES_AND_OUTER and not _is_outer(columns, counts, outer))
@@ -170,13 +170,13 @@ def _links(columns: Columns, counts: Counts) -> Iterable[int]:
             yield index
 
 
-def _due(shape: Sequence[int], axis: int, group_size: int) -> int:
+def _expected(shape: Sequence[int], axis: int, group_size: int) -> int:
     groups = -(-shape[axis] // group_size)
     return prod(shape[:axis]) * groups * prod(shape[axis + 1 :])
 
 
-def _is_scale(columns: Columns, counts: Counts, index: int, due: int) -> bool:
-    return index < len(counts) and columns["scheme"][index] == NONE and counts[index] == due
+def _is_scale(columns: Columns, counts: Counts, index: int, expected: int) -> bool:
+    return index < len(counts) and columns["scheme"][index] == NONE and counts[index] == expected
 
 
 def _is_outer(columns: Columns, counts: Counts, index: int) -> bool:

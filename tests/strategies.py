@@ -274,8 +274,8 @@ def _foreign_block(draw: Draw, file: File, index: int) -> None:
 
 @fault("data-length", every)
 def _data_length(draw: Draw, file: File, index: int) -> None:
-    due = file.descriptors[index]["len_data"]
-    file.set(index, len_data=draw(st.integers(0, U8 - 1).filter(lambda length: length != due)))
+    expected = file.descriptors[index]["len_data"]
+    file.set(index, len_data=draw(st.integers(0, U8 - 1).filter(lambda length: length != expected)))
 
 
 @fault("data-align", every)
@@ -353,8 +353,8 @@ def _scale_chain(draw: Draw, file: File, index: int) -> None:
 @fault("scale-count", counted)
 def _scale_count(draw: Draw, file: File, index: int) -> None:
     fields = file.descriptors[index]
-    due = due_scales(fields["shape"], fields["quant_axis"], fields["group_size"])
-    count = draw(st.integers(0, U8 - 1).filter(lambda number: number != due))
+    expected = due_scales(fields["shape"], fields["quant_axis"], fields["group_size"])
+    count = draw(st.integers(0, U8 - 1).filter(lambda number: number != expected))
     file.set(fields["scale_index"], rank=1, shape=(count,))
 
 

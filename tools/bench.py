@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from kiln_check import check, screen_columns, screen_records
 from kiln_check import open as kiln_open
-from kiln_check.codes import ALIGNMENT, F32, NONE, SCALES, SCALES_AND_OUTER
+from kiln_check.constants import ALIGNMENT, F32, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.directory import LEN_DESCRIPTOR, LEN_HEADER, Directory
 from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
 from kiln_check.generated.kiln_v2_records import (
@@ -357,8 +357,8 @@ def commands(folder: Path, num_files: int, sizes: Sequence[int], rounds: int) ->
     yield table_row("---", "---:", "---", "---:", "---:")
     for title, path, other_title, other in pairs:
         runs = [partial(run, [*command, "check", path]), partial(run, other)]
-        taken, beside = interleaved(runs, rounds)
-        yield table_row(title, time_text(taken), other_title, time_text(beside), ratio_text(taken, beside))
+        taken, sibling = interleaved(runs, rounds)
+        yield table_row(title, time_text(taken), other_title, time_text(sibling), ratio_text(taken, sibling))
 
 
 def kiln_command() -> list[str]:
@@ -381,21 +381,21 @@ def checkpoints(folder: Path, size: int, count: int, rounds: int) -> Iterator[st
             os.sync()  # what was written before is not to be waited for now
             measured[target].append(seconds(partial(run, command)))
             target.unlink()
-    taken, beside = map(statistics.median, measured.values())
+    taken, sibling = map(statistics.median, measured.values())
     yield table_row("Kiln", "median", "beside it", "median", "ratio")
     yield table_row("---", "---:", "---", "---:", "---:")
     title = f"kiln import of {size >> 20:,} MiB"
-    yield table_row(title, time_text(taken), "cp", time_text(beside), ratio_text(taken, beside))
+    yield table_row(title, time_text(taken), "cp", time_text(sibling), ratio_text(taken, sibling))
     source.unlink()
     if not installed("safetensors"):
         yield "\n- safetensors is not installed: one tensor out of many was not measured"
         return
     case = build(folder, count)
     name = next(islice(names(), count // 2, None))
-    taken, beside = interleaved([partial(open_one, case, name), partial(get_one, case, name)], rounds)
+    taken, sibling = interleaved([partial(open_one, case, name), partial(get_one, case, name)], rounds)
     title = f"open, and 1 of {case.title} tensors"
     yield table_row(
-        title, time_text(taken), "safe_open, get_tensor", time_text(beside), ratio_text(taken, beside)
+        title, time_text(taken), "safe_open, get_tensor", time_text(sibling), ratio_text(taken, sibling)
     )
 
 
@@ -467,7 +467,7 @@ def line(folder: Path, sizes: Sequence[int], rounds: int) -> Iterator[str]:
 
 def run_screen(screen: Any, path: Path) -> None:
     source = PathSource(path)
-    assert screen.unproven(Directory(source)) == []
+    assert screen.unverified(Directory(source)) == []
     source.close()
 
 

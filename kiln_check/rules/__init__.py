@@ -4,7 +4,7 @@ Rules 1 to 15, which are about the container, stand in `container`; 16 to 30, wh
 are about scales, in `quantization`. `table` lists them in verdict order.
 """
 
-from kiln_check.rules.finding import Finding
+from kiln_check.report import Finding
 from kiln_check.rules.judge import judge
 from kiln_check.rules.table import RULES, Rule
 

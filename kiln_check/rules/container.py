@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from kiln_check.codes import ALIGNMENT
+from kiln_check.constants import ALIGNMENT
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR_SIZES,
     DTYPES,
@@ -19,8 +19,9 @@ from kiln_check.generated.kiln_v2_records import (
     MAX_RANK,
     VERSION,
 )
-from kiln_check.rules.finding import Fault
-from kiln_check.rules.view import View, element_count, number_of, quote
+from kiln_check.rules.fault import Fault
+from kiln_check.rules.view import View, element_count
+from kiln_check.text import plural, quote
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 """What no name may hold (layout page, "Rules", name-text)."""
@@ -69,7 +70,7 @@ def file_length(view: View, _index: None) -> Fault | None:
     size = view.directory.size
     len_header = sum(HEADER_SIZES.values())
     if size < len_header:
-        return Fault(f"the file has {number_of(size, 'byte')}, and its header alone takes {len_header}")
+        return Fault(f"the file has {plural(size, 'byte')}, and its header alone takes {len_header}")
     header = view.header
     end = view.directory.end_of_names
     working = (
@@ -226,7 +227,7 @@ def foreign_block(view: View, index: int) -> Fault | None:
     if count % tensor.block_elements == 0:
         return None
     return Fault(
-        f"{view.label(index)} does not fill blocks of {number_of(tensor.block_elements, 'element')}",
+        f"{view.label(index)} does not fill blocks of {plural(tensor.block_elements, 'element')}",
         f"{count} mod {tensor.block_elements} = {count % tensor.block_elements}",
     )
 
@@ -243,15 +244,15 @@ def data_length(view: View, index: int) -> Fault | None:
     tensor = view.tensor(index)
     count = element_count(tensor)
     if tensor.is_foreign:
-        due = count // tensor.block_elements * tensor.block_bytes
-        working = f"{count} / {tensor.block_elements} · {tensor.block_bytes} = {due}"
+        expected = count // tensor.block_elements * tensor.block_bytes
+        working = f"{count} / {tensor.block_elements} · {tensor.block_bytes} = {expected}"
     else:
-        due = -(-count * tensor.element_bits // 8)
-        working = f"ceil({count} · {tensor.element_bits} / 8) = {due}"
-    if tensor.len_data == due:
+        expected = -(-count * tensor.element_bits // 8)
+        working = f"ceil({count} · {tensor.element_bits} / 8) = {expected}"
+    if tensor.len_data == expected:
         return None
     return Fault(
-        f"{view.label(index)} needs {number_of(due, 'byte')}; len_data is {tensor.len_data}", working
+        f"{view.label(index)} needs {plural(expected, 'byte')}; len_data is {tensor.len_data}", working
     )
 
 

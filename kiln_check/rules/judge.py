@@ -14,7 +14,8 @@ from kiln_check.generated.kiln_v2_records import (
     NO_INDEX,
     PAGE_NAMES,
 )
-from kiln_check.rules.finding import Fault, Finding
+from kiln_check.report import Finding
+from kiln_check.rules.fault import Fault
 from kiln_check.rules.table import BY_NAME, DIRECTORY, RULES, Rule
 from kiln_check.rules.view import View
 
@@ -26,7 +27,7 @@ TENSOR_RULES = tuple(rule for rule in RULES if rule.for_tensor)
 ORDER = {rule.name: number for number, rule in enumerate(RULES)}
 
 
-def judge(directory: Directory, suspects: Sequence[int] | None = None) -> list[Finding]:
+def judge(directory: Directory, unverified: Sequence[int] | None = None) -> list[Finding]:
     """Return every finding, in the order of the rules and then of the tensors.
 
     `suspects` are the tensors to judge, ascending; None means all. A tensor that is
@@ -34,7 +35,7 @@ def judge(directory: Directory, suspects: Sequence[int] | None = None) -> list[F
 
     Raises OSError when names are read on demand and can't be.
     """
-    tensors: Sequence[int] = range(directory.num_tensors or 0) if suspects is None else suspects
+    tensors: Sequence[int] = range(directory.num_tensors or 0) if unverified is None else unverified
     view = View(directory, tensors)
     findings = _judge_one(view, None, FILE_RULES, {DIRECTORY} if directory.whole else set())
     if directory.whole:

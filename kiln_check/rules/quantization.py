@@ -9,10 +9,11 @@ its docstring.
 
 from __future__ import annotations
 
-from kiln_check.codes import NONE, SCALES, SCALES_AND_OUTER
+from kiln_check.constants import NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.generated.kiln_v2_records import DTYPES, NO_AXIS, NO_INDEX, SCHEMES
-from kiln_check.rules.finding import Fault
-from kiln_check.rules.view import View, element_count, number_of, type_text
+from kiln_check.rules.fault import Fault
+from kiln_check.rules.view import View, element_count, type_text
+from kiln_check.text import plural
 
 QUANTIZED = (SCALES, SCALES_AND_OUTER)
 
@@ -150,17 +151,18 @@ def scale_count(view: View, index: int) -> Fault | None:
         return None
     axis = tensor.quant_axis
     others = [length for i, length in enumerate(tensor.shape[: tensor.rank]) if i != axis]
-    due = -(-tensor.shape[axis] // tensor.group_size)
+    expected = -(-tensor.shape[axis] // tensor.group_size)
     for length in others:
-        due *= length
+        expected *= length
     found = element_count(view.tensor(tensor.scale_index))
-    if found == due:
+    if found == expected:
         return None
     groups = f"groups of {tensor.group_size} along axis {axis}"
     return Fault(
-        f"{view.short_label(index)} ({type_text(tensor)}, {groups}) needs {number_of(due, 'scale')}; "
+        f"{view.short_label(index)} ({type_text(tensor)}, {groups}) needs {plural(expected, 'scale')}; "
         f"{view.label(tensor.scale_index)} has {found}",
-        f"ceil({tensor.shape[axis]} / {tensor.group_size}) · {' · '.join(map(str, others or [1]))} = {due}",
+        f"ceil({tensor.shape[axis]} / {tensor.group_size}) · "
+        f"{' · '.join(map(str, others or [1]))} = {expected}",
     )
 
 
@@ -260,5 +262,5 @@ def _no_such_tensor(view: View, index: int, field: str) -> Fault:
         return Fault(
             f"{view.label(index)} has scheme {view.tensor(index).scheme}, but {field} 0x{found:X}: none"
         )
-    count = number_of(view.header.num_tensors, "tensor")
+    count = plural(view.header.num_tensors, "tensor")
     return Fault(f"{view.label(index)} has {field} {found}; the directory has {count}, counted from 0")

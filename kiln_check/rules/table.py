@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kiln_check.rules import container, quantization
-from kiln_check.rules.finding import Fault
+from kiln_check.rules.fault import Fault
 
 DIRECTORY = "directory whole"
 """A need: magic and version hold, and header, directory and names are all there."""

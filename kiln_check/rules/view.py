@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 
-from kiln_check.codes import SCALES, SCALES_AND_OUTER
+from kiln_check.constants import LONGEST_KEPT_NAME, SCALES, SCALES_AND_OUTER
 from kiln_check.directory import Descriptor, Directory, Header
 from kiln_check.generated.kiln_v2_records import DTYPES, MAX_RANK
-
-LONGEST_KEY = 256
-"""Bytes of a name that are kept to tell names apart; blake2b's 64 bytes stand for longer ones."""
-
-LONGEST_QUOTE = 80
-"""Characters of a name that a message shows."""
+from kiln_check.text import quote
 
 
 class View:
@@ -119,7 +114,7 @@ class View:
 
 def _name_key(raw: bytes) -> object:
     """What stands for a name: itself, or a digest of one so long that many would fill the memory."""
-    if len(raw) <= LONGEST_KEY:
+    if len(raw) <= LONGEST_KEPT_NAME:
         return raw
     from hashlib import blake2b
 
@@ -137,21 +132,3 @@ def type_text(tensor: Descriptor) -> str:
     if tensor.rank > MAX_RANK:
         return f"{dtype}, rank {tensor.rank}"
     return f"{dtype} {tensor.shape[: tensor.rank]}"
-
-
-def quote(name: str) -> str:
-    """A name in quotes on one line: what doesn't print is escaped, what is long is cut."""
-    cut = name[:LONGEST_QUOTE]
-    text = "".join(_printable(character) for character in cut)
-    return f'"{text}"' if len(cut) == len(name) else f'"{text}…"'
-
-
-def _printable(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-
-
-def number_of(count: int, noun: str) -> str:
-    """A count with its noun: `1 scale`, `2 scales`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

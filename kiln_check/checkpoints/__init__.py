@@ -1,0 +1,1 @@
+"""Checkpoints of other formats: safetensors and GGUF, checked, imported and exported."""

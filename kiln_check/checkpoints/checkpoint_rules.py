@@ -1,0 +1,232 @@
+"""What interop itself finds wrong with a checkpoint, beside the rules of the layout page."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kiln_check.report import Finding
+
+
+class CheckpointRule(NamedTuple):
+    """A rule on checkpoints.
+
+    Attributes:
+        name: what findings call it.
+        status: the verdict that it gives.
+        about: what a sound checkpoint has, why, and how to mend one.
+        stops_import: "always"; "never" where import mends or keeps what is odd; or
+            "link" where import goes on if tensors may be brought in apart.
+
+    """
+
+    name: str
+    status: str
+    about: str
+    stops_import: str = "always"
+
+
+_RULES = (
+    CheckpointRule(
+        "header-magic",
+        "MAGIC",
+        "A GGUF file starts with the four bytes GGUF.\n\n"
+        "Why: they tell it from every other file.\n\n"
+        "Fix: the file is of another format, or was damaged; get it again.",
+    ),
+    CheckpointRule(
+        "header-version",
+        "VERSION",
+        "A GGUF file is little-endian and of version 2 or 3.\n\n"
+        "Why: version 1 has other widths, and no writer of a later one is known.\n\n"
+        "Fix: convert the file with the tools of llama.cpp.",
+    ),
+    CheckpointRule(
+        "header-length",
+        "LENGTH",
+        "The header is all there, and no longer than its format allows.\n\n"
+        "Why: a header that claims more than the file holds is a cut or hostile file. safetensors allows "
+        "100,000,000 bytes; of GGUF as many are read.\n\n"
+        "Fix: get the file again.",
+    ),
+    CheckpointRule(
+        "header-text",
+        "TYPE",
+        "The header is what its format says: for safetensors and an index, a JSON object in UTF-8; for GGUF, "
+        "keys with values of the thirteen types.\n\n"
+        "Why: what one reader mends in silence another refuses.\n\n"
+        "Fix: get the file again, or write it again with the library of its format.",
+    ),
+    CheckpointRule(
+        "header-entry",
+        "TYPE",
+        "What the header says of a tensor is complete and of the format: name, a dtype that the format has, "
+        "shape, and where the payload lies.\n\n"
+        "Why: without one of them the payload is bytes of unknown meaning.\n\n"
+        "Fix: write the file again with the library of its format.",
+    ),
+    CheckpointRule(
+        "duplicate-key",
+        "NAME",
+        "No key stands twice in a header or an index.\n\n"
+        "Why: one reader takes the first, another the last, and they load different weights.\n\n"
+        "Fix: remove one of the two.",
+    ),
+    CheckpointRule(
+        "source-name",
+        "NAME",
+        "A name can be stored: it is UTF-8 of at most 65535 bytes, does not begin with kiln.source/, which "
+        "import keeps for itself, and a file's name holds no control character.\n\n"
+        "Why: a Kiln file could not hold the name, or export could not give the file back.\n\n"
+        "Fix: rename the tensor or the file.",
+    ),
+    CheckpointRule(
+        "source-rank",
+        "TYPE",
+        "A tensor has at most 8 dimensions.\n\nWhy: a descriptor has room for 8.\n\n"
+        "Fix: merge dimensions until there are 8 or fewer.",
+    ),
+    CheckpointRule(
+        "file-short",
+        "LENGTH",
+        "A file holds the payloads that its header describes.\n\n"
+        "Why: a download that broke off shows here before any weight is read.\n\n"
+        "Fix: get the file again.",
+    ),
+    CheckpointRule(
+        "payload-overlap",
+        "OVERLAP",
+        "No two tensors of a file share a byte.\n\n"
+        "Why: neither format has shared payloads, so one of the two offsets is wrong.\n\n"
+        "Fix: write the file again with the library of its format.",
+    ),
+    CheckpointRule(
+        "payload-gap",
+        "LENGTH",
+        "Payloads follow one another without a gap, the first right after the header, and the file ends with "
+        "the last. GGUF pads up to its alignment.\n\n"
+        "Why: bytes that no tensor owns are a tensor that was lost, or something hidden. "
+        "Import keeps them.\n\n"
+        "Fix: write the file again with the library of its format.",
+        "never",
+    ),
+    CheckpointRule(
+        "payload-align",
+        "ALIGN",
+        "A payload starts at a multiple of its element's size, in GGUF at one of the file's alignment.\n\n"
+        "Why: elsewhere a mapped file can't be used where it is. Import aligns every payload.\n\n"
+        "Fix: write the file again with the library of its format, or import it.",
+        "never",
+    ),
+    CheckpointRule(
+        "shard-missing",
+        "LENGTH",
+        "Each file that an index names lies beside the index.\n\n"
+        "Why: the tensors in it are missing, scales perhaps among them.\n\nFix: get the file.",
+    ),
+    CheckpointRule(
+        "index-absent",
+        "NAME",
+        "Each tensor that an index names is in the file that the index gives for it.\n\n"
+        "Why: a loader that goes by the index looks for it there.\n\n"
+        "Fix: get index and files from the same place; they are of different versions of the model.",
+    ),
+    CheckpointRule(
+        "index-unlisted",
+        "NAME",
+        "Each tensor of a file that an index names is named by the index too.\n\n"
+        "Why: a loader that goes by the index never sees it. Import brings it in.\n\n"
+        "Fix: add it to the index's weight_map.",
+        "never",
+    ),
+    CheckpointRule(
+        "two-shards",
+        "NAME",
+        "No tensor is in two files of one checkpoint.\n\n"
+        "Why: which of the two is loaded depends on the loader.\n\nFix: remove one of them.",
+    ),
+    CheckpointRule(
+        "config-text",
+        "TYPE",
+        "config.json and hf_quant_config.json are JSON objects of at most 4 MiB.\n\n"
+        "Why: they say by which convention the weights are quantized. Without them import goes by names, "
+        "dtypes and shapes.\n\nFix: get the file again.",
+        "never",
+    ),
+    CheckpointRule(
+        "scale-missing",
+        "TYPE",
+        "A tensor whose convention gives it a scale, an outer scale or zero points has them in the "
+        "checkpoint.\n\n"
+        "Why: without it the weights can't be read as numbers.\n\n"
+        "Fix: get the missing file, or export the model again.",
+        "link",
+    ),
+    CheckpointRule(
+        "scale-unused",
+        "TYPE",
+        "A tensor that is named as a scale belongs to one weight.\n\n"
+        "Why: its weight was lost or renamed, or one of two was left behind.\n\n"
+        "Fix: get the missing file, or remove the scale.",
+        "link",
+    ),
+    CheckpointRule(
+        "scale-shape",
+        "TYPE",
+        "A scale that Kiln can't link has the dtype, and as many elements, as its convention gives it all "
+        "the same; so have zero points.\n\n"
+        "Why: a scale that was cut short is wrong whether it can be linked or not.\n\n"
+        "Fix: export the scale again.",
+        "link",
+    ),
+    CheckpointRule(
+        "packed-shape",
+        "TYPE",
+        "A weight packed into 32-bit words has a weight_shape, and as many words as that needs.\n\n"
+        "Why: rows would be cut in the wrong places.\n\n"
+        "Fix: export the weight again.",
+        "link",
+    ),
+)
+
+CHECKPOINT_RULES: dict[str, CheckpointRule] = {rule.name: rule for rule in _RULES}
+"""By name, in verdict order; all come before the rules of the layout page."""
+
+ORDER = {name: number for number, name in enumerate(CHECKPOINT_RULES)}
+
+
+def finding(
+    rule: str,
+    message: str,
+    path: str,
+    offset: int = 0,
+    length: int = 0,
+    *,
+    name: str | None = None,
+    field: str = "",
+    working: str | None = None,
+    value: str = "",
+) -> Finding:
+    """A finding of interop's own, on bytes of a file of the checkpoint.
+
+    Args:
+        rule: a name of OWN_RULES.
+        message: one line: what is wrong and with what numbers.
+        path: the file.
+        offset: where the bytes at fault start, from the start of the file.
+        length: how many they are.
+        name: the tensor's name, where one is at fault.
+        field: what is at fault, as its format calls it.
+        working: the arithmetic behind it, where there is any.
+        value: the field's value as text.
+
+    """
+    status = CHECKPOINT_RULES[rule].status
+    return Finding(rule, status, None, name, field, offset, length, message, working, b"", value, path)
+
+
+def explanation(name: str) -> str | None:
+    """What a rule on checkpoints wants, why, and how to mend a file; None if there is none."""
+    rule = CHECKPOINT_RULES.get(name)
+    if rule is None:
+        return None
+    return f"{name}\n\n{rule.about}\n\nstatus  {rule.status}\nof      checkpoints of other formats"

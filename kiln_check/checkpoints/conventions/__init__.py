@@ -1,0 +1,1 @@
+"""How tools store quantized weights."""

@@ -1,0 +1,170 @@
+"""A checkpoint as the tensors of one Kiln file.
+
+The directory has the order of the bytes in the files, so that a file is given back
+by writing one payload after the other: its head, under the name
+`kiln.source/head/<file>`, then every tensor that follows up to the next head or
+companion. Bytes between payloads are tensors too, `kiln.source/gap/<file>/<offset>`.
+An index or config is one tensor, `kiln.source/file/<file>`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kiln_check.checkpoints.checkpoint import Checkpoint
+from kiln_check.checkpoints.checkpoint_rules import ORDER, finding
+from kiln_check.checkpoints.conventions.pairs import Link, Unlinked
+from kiln_check.checkpoints.formats.files import open_file
+from kiln_check.checkpoints.formats.header import Gap, SourceFile, SourceTensor
+from kiln_check.checkpoints.matching import recognise
+from kiln_check.constants import LONGEST_NAME, LONGEST_SMALL_PAYLOAD
+from kiln_check.report import Finding
+from kiln_check.spans import FileFingerprint, OpenFiles, Span
+from kiln_check.text import quote
+from kiln_check.writer import NewTensor
+
+PREFIX = "kiln.source/"
+HEAD = PREFIX + "head/"
+GAP = PREFIX + "gap/"
+FILE = PREFIX + "file/"
+
+
+class Plan(NamedTuple):
+    """What an import would write.
+
+    Attributes:
+        checkpoint: where it comes from.
+        tensors: by name, in the order of the directory.
+        links: the pairs that are linked.
+        unlinked: the weights that are not, with the reason.
+        findings: what interop itself finds wrong, in verdict order.
+
+    """
+
+    checkpoint: Checkpoint
+    tensors: dict[str, NewTensor]
+    links: list[Link]
+    unlinked: list[Unlinked]
+    findings: list[Finding]
+
+
+def plan(checkpoint: Checkpoint) -> Plan:
+    """Plan the import of a checkpoint; no payload is read but that of a weight_shape.
+
+    Raises OSError when one can't be read.
+    """
+    sources = checkpoint.tensors()
+    findings = list(checkpoint.findings)
+    with OpenFiles(open_file) as files:
+
+        def payload(tensor: SourceTensor) -> bytes:
+            """As far as the file holds it, and no more than a small one has."""
+            return files.get(tensor.path).read(tensor.offset, min(tensor.length, LONGEST_SMALL_PAYLOAD))
+
+        found = recognise(sources, checkpoint.config, payload, checkpoint.in_unread_files)
+    findings += found.findings
+    tensors: dict[str, NewTensor] = {}
+    for file in checkpoint.files:
+        _add_file(file, checkpoint.fingerprints[file.path], tensors, findings)
+    for path in checkpoint.companions:
+        fingerprint = checkpoint.fingerprints[path]
+        _carry(tensors, findings, FILE, Span(path, 0, fingerprint.size, fingerprint))
+    links = [link for link in found.links if _add_link(link, tensors)]
+    findings.sort(key=lambda one: ORDER[one.rule])
+    return Plan(checkpoint, tensors, links, found.unlinked, findings)
+
+
+def parts_of(file: SourceFile) -> list[tuple[str, SourceTensor | Gap]]:
+    """What follows a file's head, in the order of its bytes, by the names that import gives."""
+    base = _escaped(os.path.basename(file.path))
+    parts: list[tuple[str, SourceTensor | Gap]] = [(tensor.name, tensor) for tensor in file.tensors]
+    parts += [(f"{GAP}{base}/{gap.offset}", gap) for gap in file.gaps]
+    return sorted(parts, key=lambda part: (part[1].offset, part[1].length))
+
+
+def _add_file(
+    file: SourceFile, fingerprint: FileFingerprint, tensors: dict[str, NewTensor], findings: list[Finding]
+) -> None:
+    """A file's head, its tensors and its gaps, in the order of its bytes."""
+    _carry(tensors, findings, HEAD, Span(file.path, 0, file.len_head, fingerprint))
+    for name, part in parts_of(file):
+        if not isinstance(part, SourceTensor):
+            span = Span(file.path, part.offset, part.length, fingerprint)
+            tensors[name] = NewTensor("u8", [part.length], span)
+        elif name not in tensors:
+            fault = _storing_fault(part)
+            if fault is None:
+                tensors[name] = _new_tensor(part, fingerprint)
+            else:
+                findings.append(fault)
+
+
+def _new_tensor(tensor: SourceTensor, fingerprint: FileFingerprint) -> NewTensor:
+    _, _, tag, block_elements, block_bytes = tensor.type
+    span = Span(tensor.path, tensor.offset, tensor.length, fingerprint)
+    return NewTensor(
+        tensor.type.dtype,
+        tensor.shape,
+        span,
+        foreign_tag=tag,
+        block_elements=block_elements,
+        block_bytes=block_bytes,
+    )
+
+
+def _storing_fault(tensor: SourceTensor) -> Finding | None:
+    """Why a descriptor can't hold a tensor at all, if it can't."""
+    place = (tensor.entry_offset, tensor.entry_length)
+    length = len(tensor.name.encode())
+    if length > LONGEST_NAME:
+        message = f"the name {quote(tensor.name)} has {length} bytes; the most is {LONGEST_NAME}"
+    elif tensor.name.startswith(PREFIX):
+        message = f"tensor {quote(tensor.name)} has a name that import keeps for itself"
+    else:
+        return None
+    return finding("source-name", message, tensor.path, *place, name=tensor.name, field="name")
+
+
+def _carry(tensors: dict[str, NewTensor], findings: list[Finding], prefix: str, span: Span) -> None:
+    """Bytes of the source that are no tensor, as a tensor under a name of import's own."""
+    base = os.path.basename(span.path)
+    if base != _escaped(base):
+        message = f"the file's name {quote(base)} can't be kept in a Kiln file"
+        findings.append(finding("source-name", message, span.path))
+    tensors[prefix + _escaped(base)] = NewTensor("u8", [span.length], span)
+
+
+def _escaped(name: str) -> str:
+    """A file's name without what no name of a tensor may have."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ascii(name)
+    has_control = any(sign < " " or "\x7f" <= sign <= "\x9f" for sign in name)
+    return ascii(name) if has_control else name
+
+
+def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
+    """Set what a link says; False where one of its tensors can't be stored."""
+    members = [link.weight, link.scale, *([link.outer] if link.outer is not None else [])]
+    if not all(name in tensors for name in members):
+        return False
+    tensors[link.weight] = tensors[link.weight]._replace(
+        dtype=link.dtype,
+        shape=link.shape,
+        scale=link.scale,
+        outer=link.outer,
+        axis=len(link.shape) - 1,
+        group_size=link.group_size,
+    )
+    tensors[link.scale] = tensors[link.scale]._replace(dtype=link.scale_dtype)
+    return True
+
+
+def unlink(made: Plan, link: Link, sources: Mapping[str, SourceTensor], reason: Unlinked) -> None:
+    """Take a link back: both tensors are again as the checkpoint, `sources`, has them."""
+    for name in (link.weight, link.scale):
+        made.tensors[name] = _new_tensor(sources[name], made.checkpoint.fingerprints[sources[name].path])
+    made.unlinked.append(reason)
