@@ -13,8 +13,9 @@ import pytest
 import kiln_check
 from kiln_check.checkpoints import index
 from kiln_check.cli import main
-from tests.checkpoints.building import CHECKPOINTS, Made, copy_of, edit, safetensors_bytes, without_last_row
+from tests.checkpoints.building import Made, copy_of, edit, safetensors_bytes, without_last_row
 from tests.checkpoints.models import MODELS, write_gguf
+from tests.places import CHECKPOINTS
 
 Q = "model.layers.0.self_attn.q_proj"
 

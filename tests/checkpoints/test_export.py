@@ -16,8 +16,9 @@ import kiln_check
 from kiln_check import KilnError, NewTensor, Span, atomic
 from kiln_check.checkpoints.exporter import export_checkpoint
 from kiln_check.cli import main
-from tests.checkpoints.building import CHECKPOINTS, Made, digests, safetensors_bytes
+from tests.checkpoints.building import Made, digests, safetensors_bytes
 from tests.checkpoints.models import write_gguf
+from tests.places import CHECKPOINTS
 
 HEAD = "kiln.source/head/model.safetensors"
 

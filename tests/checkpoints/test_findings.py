@@ -19,7 +19,6 @@ from kiln_check.constants import LONGEST_CONFIG, LONGEST_HEADER
 from kiln_check.constants import LONGEST_HEADER as LONGEST_JSON
 from kiln_check.report import Report
 from tests.checkpoints.building import (
-    CHECKPOINTS,
     FOLDERS,
     Made,
     copy_of,
@@ -30,6 +29,7 @@ from tests.checkpoints.building import (
     without_last_row,
 )
 from tests.checkpoints.models import MODELS, write_gguf
+from tests.places import CHECKPOINTS
 
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"

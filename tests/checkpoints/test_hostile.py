@@ -24,8 +24,9 @@ from kiln_check.cli import main
 from kiln_check.constants import LONGEST_HEADER, MOST_FINDINGS
 from kiln_check.report import UNREADABLE
 from kiln_check.writer import Layout, NewTensor, lay_out
-from tests.checkpoints.building import CHECKPOINTS, Made, safetensors_bytes, with_header
+from tests.checkpoints.building import Made, safetensors_bytes, with_header
 from tests.checkpoints.models import MODELS, write_gguf
+from tests.places import CHECKPOINTS
 
 PATHS = ("model.safetensors", "model.gguf", "model.safetensors.index.json")
 

@@ -9,8 +9,9 @@ import pytest
 
 import kiln_check
 from kiln_check.checkpoints.importer import Imported, import_checkpoint
-from tests.checkpoints.building import CHECKPOINTS, copy_of, edit
+from tests.checkpoints.building import copy_of, edit
 from tests.checkpoints.models import MODELS, Linked, write_gguf
+from tests.places import CHECKPOINTS
 
 REAL = {
     "ct-nvfp4": ("weight_packed", 2, 16, "e2m1", "f8e4m3"),

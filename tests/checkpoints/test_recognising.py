@@ -25,7 +25,6 @@ from kiln_check.checkpoints.matching import COMPANION_SUFFIXES
 from kiln_check.checkpoints.plan import plan
 from kiln_check.cli import main
 from tests.checkpoints.building import (
-    CHECKPOINTS,
     FOLDERS,
     Made,
     copy_of,
@@ -34,6 +33,7 @@ from tests.checkpoints.building import (
     with_header,
 )
 from tests.checkpoints.models import MODELS, compressed, config, modelopt, sizes
+from tests.places import CHECKPOINTS
 
 BLOCKS = "a scale for each block of rows and columns"
 ONE_SCALE = "one scale for a matrix"

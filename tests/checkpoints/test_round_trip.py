@@ -17,7 +17,6 @@ import kiln_check
 from kiln_check.checkpoints.exporter import export_checkpoint
 from kiln_check.cli import main
 from tests.checkpoints.building import (
-    CHECKPOINTS,
     FOLDERS,
     Made,
     copy_of,
@@ -26,6 +25,7 @@ from tests.checkpoints.building import (
     with_header,
 )
 from tests.checkpoints.models import MODELS, write_gguf
+from tests.places import CHECKPOINTS
 from tests.wheels import WHEELS, published_file
 
 
