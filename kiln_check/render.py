@@ -28,7 +28,8 @@ def text(report: Report) -> str:
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
-    yield f"  {finding.rule}: {finding.message}"
+    level = "" if finding.level == "error" else f" ({finding.level})"
+    yield f"  {finding.rule}{level}: {finding.message}"
     if finding.working:
         yield f"    {finding.working}"
     if finding.file is not None:
@@ -98,4 +99,5 @@ def _finding_dict(finding: Finding) -> dict[str, Any]:
     }
     if finding.file is not None:
         entry["file"] = finding.file
+        entry["level"] = finding.level
     return entry

@@ -54,7 +54,7 @@ class Report(NamedTuple):
         path: what the file was called by the caller.
         verdict: OK; or the status of the first rule in the table's order that is
             broken (layout page, "Rules"); or UNREADABLE, which is no verdict on the
-            bytes.
+            bytes. Warnings of a checkpoint leave it OK.
         num_tensors: the header's count; None where no header could be read.
         findings: in the table's order, then by tensor.
         error: why the file can't be read, on one line; None where it was.

@@ -59,7 +59,7 @@ def report_on(made: Plan, layout: Layout, called: str) -> Report:
     names = list(made.tensors)
     sources = made.checkpoint.tensors()
     findings = (*made.findings, *(_at_source(made, sources, names, one) for one in judged.findings))
-    verdict = findings[0].status if findings else OK
+    verdict = next((one.status for one in findings if one.level == "error"), OK)
     return Report(called, verdict, judged.num_tensors, findings, notes=tuple(_notes(made, findings)))
 
 

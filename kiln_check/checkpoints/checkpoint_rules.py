@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kiln_check.report import Finding
+from kiln_check.report import Finding, Level
 
 
 class CheckpointRule(NamedTuple):
@@ -16,6 +16,8 @@ class CheckpointRule(NamedTuple):
         about: what a sound checkpoint has, why, and how to mend one.
         stops_import: "always"; "never" where import mends or keeps what is odd; or
             "link" where import goes on if tensors may be brought in apart.
+        level: of its findings: "warning" where the format allows what is found and no
+            reader refuses it.
 
     """
 
@@ -23,6 +25,7 @@ class CheckpointRule(NamedTuple):
     status: str
     about: str
     stops_import: str = "always"
+    level: Level = "error"
 
 
 _RULES = (
@@ -220,8 +223,10 @@ def finding(
         value: the field's value as text.
 
     """
-    status = CHECKPOINT_RULES[rule].status
-    return Finding(rule, status, None, name, field, offset, length, message, working, b"", value, path)
+    of = CHECKPOINT_RULES[rule]
+    return Finding(
+        rule, of.status, None, name, field, offset, length, message, working, b"", value, path, of.level
+    )
 
 
 def explanation(name: str) -> str | None:
@@ -229,4 +234,7 @@ def explanation(name: str) -> str | None:
     rule = CHECKPOINT_RULES.get(name)
     if rule is None:
         return None
-    return f"{name}\n\n{rule.about}\n\nstatus  {rule.status}\nof      checkpoints of other formats"
+    return (
+        f"{name}\n\n{rule.about}\n\nstatus  {rule.status}\nlevel   {rule.level}\n"
+        "of      checkpoints of other formats"
+    )

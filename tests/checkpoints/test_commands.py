@@ -154,7 +154,7 @@ def test_findings_of_kiln_files_say_no_file(tmp_path: Path, capsys: pytest.Captu
     of_kiln, of_checkpoint = json.loads(capsys.readouterr().out)["files"]
     assert "file" not in of_kiln["findings"][0]
     assert of_checkpoint["findings"][0]["file"] == str(tmp_path / "b.safetensors")
-    assert set(of_checkpoint["findings"][0]) - set(of_kiln["findings"][0]) == {"file"}
+    assert set(of_checkpoint["findings"][0]) - set(of_kiln["findings"][0]) == {"file", "level"}
 
 
 def test_a_plain_check_loads_nothing_of_interop(tmp_path: Path) -> None:
