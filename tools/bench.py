@@ -441,8 +441,8 @@ from kiln_check.directory import Directory
 from kiln_check.source import PathSource
 directory = Directory(PathSource(sys.argv[2]))
 start = time.perf_counter()
-module = __import__("kiln_check." + sys.argv[1], fromlist=["unproven"])
-assert module.unproven(directory) == []
+module = __import__("kiln_check." + sys.argv[1], fromlist=["unverified"])
+assert module.unverified(directory) == []
 print(time.perf_counter() - start)
 """
 
