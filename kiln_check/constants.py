@@ -82,3 +82,6 @@ MOST_DIMENSIONS = 8
 
 DEEPEST_GGUF_ARRAY = 4
 """Arrays in one another in a GGUF key; readers know one level."""
+
+LONGEST_PATTERN = 1000
+"""Characters of a pattern of a config that is followed; those that tools write have some tens."""

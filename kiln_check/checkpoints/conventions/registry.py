@@ -1,0 +1,53 @@
+"""All tools: each module of this folder that has a TOOL."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+
+import kiln_check.checkpoints.conventions as folder
+from kiln_check.checkpoints.conventions.engine import COMPANION_SLOTS
+from kiln_check.checkpoints.conventions.template import Slot, Template, Tool
+
+
+@cache
+def tools() -> tuple[Tool, ...]:
+    """Every tool, by the name of its module."""
+    names = sorted(info.name for info in pkgutil.iter_modules(folder.__path__))
+    modules = [importlib.import_module(f"{folder.__name__}.{name}") for name in names]
+    return tuple(module.TOOL for module in modules if hasattr(module, "TOOL"))
+
+
+@cache
+def suffixes() -> frozenset[str]:
+    """Every suffix that a template knows."""
+    slots = (slot for tool in tools() for template in tool.templates for slot in template.slots)
+    return frozenset(slot.suffix for slot in (*slots, *COMPANION_SLOTS))
+
+
+@cache
+def marks() -> Mapping[str, Tool]:
+    """The tool that a suffix tells of, by suffix."""
+    return {mark: tool for tool in tools() for mark in tool.marks}
+
+
+@cache
+def readers() -> Mapping[str, Slot]:
+    """A slot whose payload gives values, by suffix."""
+    return {
+        slot.suffix: slot
+        for tool in tools()
+        for template in tool.templates
+        for slot in template.slots
+        if slot.gives is not None
+    }
+
+
+@cache
+def bare_templates(weight: str) -> tuple[Template, ...]:
+    """The templates that are tried where no config says which: those of a weight's suffix."""
+    return tuple(
+        template for tool in tools() for template in tool.templates if template.slots[0].suffix == weight
+    )
