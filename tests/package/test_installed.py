@@ -73,7 +73,7 @@ def unpacked(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory)
     """The folder of the unpacked sdist."""
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(built[0]) as archive:
-        archive.extractall(folder)
+        archive.extractall(folder, filter="data")
     (inner,) = folder.iterdir()
     return inner
 
