@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_export(commands.add_parser("export", help="give the files of an imported checkpoint back"))
     rules = commands.add_parser("rules", help="list the rules, or explain one by its name or number")
     rules.add_argument("name", nargs="?", metavar="NAME", help="the rule to explain")
+    where = rules.add_mutually_exclusive_group()
+    where.add_argument("--page", action="store_true", help="print the path of the layout page, in Markdown")
+    where.add_argument("--ksy", action="store_true", help="print the path of the layout for Kaitai")
     rules.set_defaults(run=_run_rules)
     commands.add_parser("conformance", help="run any reader of Kiln files over the conformance corpus")
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -254,6 +257,8 @@ def _of_file(error: OSError) -> str:
 
 
 def _run_rules(options: argparse.Namespace) -> int:
+    if options.page or options.ksy:
+        return _show_path(options)
     from kiln_check.explain import explanation, listing, nearest
 
     if options.name is None:
@@ -265,4 +270,14 @@ def _run_rules(options: argparse.Namespace) -> int:
         hint = "kiln rules lists them all" if like is None else f"did you mean {like}?"
         raise UsageError(f"there is no rule {options.name}; {hint}")
     print(found)
+    return STATUS_OK
+
+
+def _show_path(options: argparse.Namespace) -> int:
+    """Print where the layout page or the .ksy lies in the installed package."""
+    from kiln_check import resources
+
+    if options.name is not None:
+        raise UsageError("--page and --ksy take no rule; leave out the name or the option")
+    print(resources.layout_page() if options.page else resources.ksy())
     return STATUS_OK

@@ -2,7 +2,7 @@
 
 The command is run once a case, with the case's path for `{file}`. It prints the verdict
 word, or with `--json` the JSON of the layout page, and exits with 0 or 1. The corpus is
-the folder `corpus` beside this module; its README says what the manifest means.
+the folder `kiln_check.corpus`; its README says what the manifest means.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from kiln_check import resources
 from kiln_check.constants import MOST_OUTPUT
 from kiln_check.errors import UsageError
 
-CORPUS = Path(__file__).with_name("corpus")
+CORPUS = resources.corpus()
 """The corpus that travels with the package."""
 
 PLACEHOLDER = "{file}"

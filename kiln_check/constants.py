@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from kiln_check.generated.kiln_v2_records import DTYPES, SCHEMES
+try:
+    from kiln_check.generated.kiln_v2_records import DTYPES, SCHEMES
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"{error.name} is not there: Python found the checkout's folder kiln_check, which is not installed; "
+        "run pip install -e . in the checkout, or start Python in another folder"
+    ) from error
 
 ALIGNMENT = 64
 """Bytes; where payloads may start (layout page, "Rules", data-align)."""
 
+NONE: int
+SCALES: int
+SCALES_AND_OUTER: int
 NONE, SCALES, SCALES_AND_OUTER = (
     next(code for code, scheme in SCHEMES.items() if scheme == name)
     for name in ("none", "scales", "scales_and_outer")

@@ -233,7 +233,7 @@ def _parser(record: str) -> Callable[[bytes], Any]:
 
     from kaitaistruct import KaitaiStream
 
-    from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
+    from kiln_check.generated.kiln_v2 import KilnV2
 
     parse = getattr(KilnV2, record)
     return lambda data: parse(KaitaiStream(BytesIO(data)))

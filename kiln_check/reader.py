@@ -59,7 +59,8 @@ class Tensor:
     def dtype(self) -> str:
         """A name of the layout page's table, such as "e2m1"; a number in hex if it has none."""
         code = self._descriptor.dtype
-        return DTYPES.get(code, f"0x{code:04x}")
+        name: str = DTYPES.get(code, f"0x{code:04x}")
+        return name
 
     @property
     def shape(self) -> tuple[int, ...]:

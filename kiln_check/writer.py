@@ -291,7 +291,7 @@ def _fields(name: str, tensor: NewTensor, indexes: Mapping[str, int]) -> dict[st
 
 def _index_of(link: str | None, name: str, indexes: Mapping[str, int]) -> int:
     if link is None:
-        return NO_INDEX
+        return int(NO_INDEX)
     if link not in indexes:
         raise KilnError(f"tensor {quote(name)} names {quote(link)}, which is not among the tensors")
     return indexes[link]

@@ -35,7 +35,7 @@ from kiln_check import check, screen_columns, screen_records
 from kiln_check import open as kiln_open
 from kiln_check.constants import ALIGNMENT, F32, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.directory import LEN_DESCRIPTOR, LEN_HEADER, Directory
-from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
+from kiln_check.generated.kiln_v2 import KilnV2
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR,
     DTYPES,

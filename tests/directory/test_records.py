@@ -14,7 +14,7 @@ from kaitaistruct import EndOfStreamError, KaitaiStream, ValidationNotEqualError
 
 from kiln_check.directory import Directory
 from kiln_check.generated import kiln_v2_records as records
-from kiln_check.generated.kiln_v2 import KilnV2  # type: ignore[attr-defined]
+from kiln_check.generated.kiln_v2 import KilnV2
 from kiln_check.source import BytesSource
 
 START = records.MAGIC + struct.pack("<H", records.VERSION)

@@ -116,5 +116,9 @@ def _go() -> tuple[list[str], dict[str, str]]:
     folder = HERE / "go"
     fetch(["go", "mod", "download"], folder)
     program = folder / "build" / ("dump.exe" if os.name == "nt" else "dump")
-    _build(["go", "build", "-o", str(program), "."], folder)
+    overlay = folder / "build" / "overlay.json"
+    overlay.parent.mkdir(exist_ok=True)
+    parser = {str(folder / "kiln" / "kiln_v2.go"): str(GENERATED / "go" / "kiln_v2.go")}
+    overlay.write_text(json.dumps({"Replace": parser}))
+    _build(["go", "build", "-overlay", str(overlay), "-o", str(program), "."], folder)
     return [str(program)], {}

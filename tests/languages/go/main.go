@@ -3,7 +3,7 @@
 //
 // usage: kiln-go-test FILE...
 //
-// The folder kiln is generated/go. Go's uint64 holds every field; a product wraps
+// The folder kiln is generated/go, by go build's -overlay. Go's uint64 holds every field; a product wraps
 // at 2^64.
 package main
 

@@ -1,0 +1,1 @@
+"""The conformance corpus, which the package carries as `kiln_check.corpus`."""
