@@ -16,7 +16,6 @@ from kiln_check.checkpoints.conventions.engine import (
     holding,
     is_expected,
 )
-from kiln_check.checkpoints.conventions.forms import FORMS
 from kiln_check.checkpoints.conventions.registry import bare_templates, marks, readers, suffixes, tools
 from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.template import Declared, Excluded, Hold, Scheme, Template
@@ -31,7 +30,6 @@ from kiln_check.checkpoints.links import (
     Link,
     Unlinked,
 )
-from kiln_check.checkpoints.matching import COMPANION_SUFFIXES
 from kiln_check.checkpoints.module_findings import excluded_finding, module_findings, plain_finding
 from kiln_check.checkpoints.modules import Module, Suffixes, modules_of
 from kiln_check.checkpoints.siblings import Sibling, deviations
@@ -48,22 +46,16 @@ PACKED = frozenset(
 """Dtypes of weights that are quantized."""
 
 
-_PAIRED = frozenset((*(one for form in FORMS for one in (form.weight, form.scale)), *COMPANION_SUFFIXES))
-"""Suffixes of the weights and scales that `matching` pairs where no config tells of them."""
-
-
 class Held(NamedTuple):
-    """What became of the modules that a tool tells of.
+    """What became of the modules of a checkpoint.
 
     Attributes:
-        names: of their tensors.
         links: weights that Kiln links with their scales.
         unlinked: weights that stay as they are, with the reason.
         findings: what is wrong with modules.
 
     """
 
-    names: set[str]
     links: list[Link]
     unlinked: list[Unlinked]
     findings: list[Finding]
@@ -89,17 +81,13 @@ def hold_modules(
     modules = modules_of(tensors, Suffixes(suffixes()))
     experts = spread_modules(modules, tools())
     judge = _Judge(schemes, payload, in_unread_files)
-    found = Held(set(), [], [], [])
+    found = Held([], [], [])
     siblings = []
     for module in modules.values():
         if module.name in experts.covered:
-            found.names.update(one.name for one in module.tensors.values())
             continue
         whole = experts.modules.get(module.name, module)
         outcome = judge.outcome(whole, experts.parameters.get(module.name, _NOT_SPREAD))
-        if outcome is None:
-            continue
-        found.names.update(one.name for one in module.tensors.values())
         _add(found, whole, outcome)
         if not outcome.faults and outcome.finding is None:
             siblings.append(Sibling(module, outcome.sort, outcome.lengths))
@@ -151,14 +139,11 @@ class _Judge:
         self._known: dict[object, Outcome] = {}
         self._readers = readers()
         self._marks = marks()
-        self._own = suffixes() - PLAIN_SUFFIXES - _PAIRED
         self._all_read = in_unread_files == ()
 
-    def outcome(self, module: Module, spread: Parameters) -> Outcome | None:
-        """What is made of a module; None where neither a config nor a name tells of it."""
+    def outcome(self, module: Module, spread: Parameters) -> Outcome:
+        """What is made of a module."""
         declared = self._declared(module)
-        if declared is None and self._own.isdisjoint(module.tensors):
-            return None
         members = {suffix: (one.source_dtype, one.shape) for suffix, one in module.tensors.items()}
         given = self._given(module, spread)
         if not self._all_read:

@@ -15,13 +15,11 @@ from typing import NamedTuple
 
 from kiln_check.checkpoints.checkpoint import Checkpoint
 from kiln_check.checkpoints.checkpoint_rules import ORDER, finding
-from kiln_check.checkpoints.config import config_of
 from kiln_check.checkpoints.conventions.registry import schemes_of
 from kiln_check.checkpoints.conventions.template import METADATA
 from kiln_check.checkpoints.formats.files import open_file
 from kiln_check.checkpoints.formats.header import Gap, SourceFile, SourceTensor
 from kiln_check.checkpoints.links import Link, Unlinked
-from kiln_check.checkpoints.matching import recognise
 from kiln_check.checkpoints.module_matching import hold_modules
 from kiln_check.constants import LONGEST_NAME, LONGEST_SMALL_PAYLOAD
 from kiln_check.report import Finding
@@ -70,18 +68,16 @@ def plan(checkpoint: Checkpoint) -> Plan:
         metadata = {key: value for file in checkpoint.files for key, value in file.metadata.items()}
         schemes = schemes_of({**checkpoint.configs, METADATA: metadata})
         held = hold_modules(sources, schemes, payload, checkpoint.in_unread_files)
-        others = {name: tensor for name, tensor in sources.items() if name not in held.names}
-        found = recognise(others, config_of(checkpoint.configs), payload, checkpoint.in_unread_files)
-    findings += (*held.findings, *found.findings)
+    findings += held.findings
     tensors: dict[str, NewTensor] = {}
     for file in checkpoint.files:
         _add_file(file, checkpoint.fingerprints[file.path], tensors, findings)
     for path in checkpoint.companions:
         fingerprint = checkpoint.fingerprints[path]
         _carry(tensors, findings, FILE, Span(path, 0, fingerprint.size, fingerprint))
-    links = [link for link in (*held.links, *found.links) if _add_link(link, tensors)]
+    links = [link for link in held.links if _add_link(link, tensors)]
     findings.sort(key=lambda one: ORDER[one.rule])
-    return Plan(checkpoint, tensors, links, [*held.unlinked, *found.unlinked], findings)
+    return Plan(checkpoint, tensors, links, held.unlinked, findings)
 
 
 def parts_of(file: SourceFile) -> list[tuple[str, SourceTensor | Gap]]:

@@ -1,9 +1,12 @@
-"""AWQ, as AutoAWQ stores it: N·b bits of a row in 32-bit words along the last axis, in its own order."""
+"""AWQ, as AutoAWQ and AutoRound write it.
+
+Facts are from AutoAWQ's source: `awq/modules/linear/gemm.py` and `gemv.py`, `awq/models/_config.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from kiln_check.checkpoints.conventions.configs import (
     number_of,
@@ -12,10 +15,11 @@ from kiln_check.checkpoints.conventions.configs import (
     text_of,
     texts_of,
 )
+from kiln_check.checkpoints.conventions.patterns import first_of
 from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
-    ZERO_POINTS,
+    OWN_ORDER,
     Companions,
     Declared,
     Excluded,
@@ -28,57 +32,91 @@ NAME = "AWQ"
 
 GEMM = Template(
     NAME,
-    "GEMM",
+    "gemm",
     (
-        Slot(".qweight", "I32", "[*E, K, N * b / 32]"),
-        Slot(".qzeros", "I32", "[*E, ceil(K / g), N * b / 32]"),
-        Slot(".scales", FLOATS, "[*E, ceil(K / g), N]"),
+        Slot(".qweight", "I32", "[K, N * b / 32]"),
+        Slot(".qzeros", "I32", "[K / g, N * b / 32]"),
+        Slot(".scales", FLOATS, "[K / g, N]"),
     ),
-    ZERO_POINTS,
-    {"b": (4, 8), "g": (128, 32, 64, 16, "K")},
+    OWN_ORDER,
+    {"b": (4,), "g": (128, 64, 32, "K")},
 )
+"""Words go along the rows, which are the weight's columns."""
+
+GEMV = Template(
+    NAME,
+    "gemv",
+    (
+        Slot(".qweight", "I32", "[N, K * b / 32]"),
+        Slot(".qzeros", "I32", "[N, up(ceil(K / (g * 8)), m)]"),
+        Slot(".scales", FLOATS, "[N, up(ceil(K / (g * 8)), m) * 8]"),
+    ),
+    OWN_ORDER,
+    {"b": (4,)},
+)
+"""Rows of zero points and scales are padded to m words of 8."""
+
+TEMPLATES = {"gemm": GEMM, "gemv": GEMV}
+
+PADDING = {64: 2, 32: 4}
+"""Words that a row of zero points is a multiple of, by the group's size; 1 for the others."""
 
 
-class AwqScheme(NamedTuple):
-    """What a config of AWQ says.
+@dataclass(frozen=True)
+class Awq:
+    """The config of AWQ.
 
     Attributes:
-        version: of the format, in lower case; only "gemm" is known.
-        parameters: b bits and g, the group size.
-        plain: parts of the names of modules that are not quantized.
-        tool: NAME.
+        version: of the order of words; "gemm" where the config does not say.
+        parameters: of all modules.
+        ignore: parts of the names of modules that are left as they are.
 
     """
 
     version: str
-    parameters: Mapping[str, Value]
-    plain: tuple[str, ...]
+    parameters: dict[str, Value | bool]
+    ignore: tuple[str, ...]
     tool: str = NAME
 
-    def of(self, module: str) -> Declared | Excluded:
-        """The GEMM format, or that the module is left out."""
-        for part in self.plain:
-            if part in module:
-                return Excluded(NAME, part)
-        templates = (GEMM,) if self.version == "gemm" else ()
-        return Declared(NAME, self.version.upper(), templates, self.parameters)
+    def of(self, module: str) -> Declared | Excluded | None:
+        """What the config says of a module."""
+        pattern, doubtful = first_of(self.ignore, module, lambda part, name: bool(part) and part in name)
+        if pattern is not None:
+            return Excluded(NAME, pattern)
+        template = TEMPLATES.get(self.version)
+        if doubtful:
+            return None
+        return Declared(NAME, self.version, () if template is None else (template,), self.parameters)
 
 
-def declare(companions: Companions) -> AwqScheme | None:
-    """The scheme of quantization_config or of quant_config.json."""
-    beside = companions.get("quant_config.json", {})
-    for config in (*quantizations(companions), *([beside] if "w_bit" in beside else [])):
-        if config is not beside and text_of(config.get("quant_method")) != "awq":
-            continue
-        size = config.get("group_size", config.get("q_group_size"))
-        parameters: dict[str, Value] = {
-            **numbers(b=number_of(config.get("bits", config.get("w_bit"))), g=number_of(size))
-        }
-        if size == -1:
-            parameters["g"] = "K"
-        version = text_of(config.get("version")) or "gemm"
-        return AwqScheme(version.lower(), parameters, texts_of(config.get("modules_to_not_convert")))
-    return None
+def parameters_of(bits: object, size: object) -> dict[str, Value | bool]:
+    """The width of an element, the group's size and the padding; -1 stands for a whole column."""
+    group = number_of(size)
+    padding = None if group is None else PADDING.get(group, 1)
+    found: dict[str, Value | bool] = {**numbers(b=number_of(bits), g=group, m=padding)}
+    if size == -1:
+        found["g"] = "K"
+    return found
 
 
-TOOL = Tool(NAME, (GEMM,), declare)
+def _config(companions: Companions) -> dict[str, Any] | None:
+    for config in quantizations(companions):
+        method = text_of(config.get("quant_method"))
+        if method == "awq":
+            return config
+        if method:
+            return None
+    config = companions.get("quant_config.json", {})
+    return config if "w_bit" in config and "q_group_size" in config else None
+
+
+def _declare(companions: Companions) -> Awq | None:
+    config = _config(companions)
+    if config is None:
+        return None
+    bits, size = config.get("bits", config.get("w_bit")), config.get("group_size", config.get("q_group_size"))
+    version = text_of(config.get("version")).lower() or "gemm"
+    return Awq(version, parameters_of(bits, size), texts_of(config.get("modules_to_not_convert")))
+
+
+TOOL = Tool(NAME, (GEMM, GEMV), _declare)

@@ -71,7 +71,7 @@ INT8 = Template(
         Slot(".SCB", "F32", "[N]"),
         Slot(".weight_format", "U8", "[]", OPTIONAL),
     ),
-    Hold("i8", "K", ".SCB"),
+    Hold("i8", "K", ".SCB", shape="[N, K]"),
 )
 
 
@@ -114,4 +114,4 @@ def declare(companions: Companions) -> BitsAndBytesScheme | None:
     return None
 
 
-TOOL = Tool(NAME, (*FOUR_BITS, INT8), declare, marks=(f"{STATE}nf4", f"{STATE}fp4"))
+TOOL = Tool(NAME, (*FOUR_BITS, INT8), declare, marks=(f"{STATE}nf4", f"{STATE}fp4", ".SCB"))

@@ -12,6 +12,7 @@ from kiln_check.checkpoints.conventions.shapes import (
     Values,
     number,
     parse,
+    possible,
     solve,
     unknown,
     working,
@@ -194,7 +195,7 @@ def _compared(slot: Slot, member: tuple[str, tuple[int, ...]], values: Values) -
     """What is wrong with one tensor, and whether its shape could be worked out."""
     dtype, shape = member
     alternatives = parse(slot.shape)
-    open_ = [one for one in alternatives if unknown(one, values) and one.may_be(len(shape))]
+    open_ = [one for one in alternatives if unknown(one, values) and possible(one, shape, values)]
     right_shape = any(one.of(values) == shape for one in alternatives) or bool(open_)
     if dtype in slot.dtypes.split() and right_shape:
         return [], not open_

@@ -1,17 +1,19 @@
-"""GPTQ, as GPTQModel and AutoGPTQ store it: K·b bits of a column in 32-bit words along the first axis."""
+"""GPTQ, as AutoGPTQ, GPTQModel, Optimum and AutoRound write it.
+
+Facts are from GPTQModel's source: `nn_modules/qlinear/__init__.py`, `quantization/config.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from kiln_check.checkpoints.conventions.configs import number_of, numbers, object_of, quantizations, text_of
-from kiln_check.checkpoints.conventions.patterns import finds_expression
+from kiln_check.checkpoints.conventions.patterns import matches_expression
 from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
-    OPTIONAL,
-    ZERO_POINTS,
+    OWN_ORDER,
     Companions,
     Declared,
     Excluded,
@@ -22,64 +24,94 @@ from kiln_check.checkpoints.conventions.template import (
 from kiln_check.constants import MOST_PATTERNS
 
 NAME = "GPTQ"
-METHODS = ("gptq", "gptqmodel")
 
-PACKED = Template(
+TEMPLATE = Template(
     NAME,
-    "packed",
+    "gptq",
     (
-        Slot(".qweight", "I32", "[*E, ceil(K * b / 32), N]"),
-        Slot(".qzeros", "I32", "[*E, ceil(K / g), ceil(N * b / 32)]"),
-        Slot(".scales", FLOATS, "[*E, ceil(K / g), N]"),
-        Slot(".g_idx", "I32", "[*E, K]", OPTIONAL),
+        Slot(".qweight", "I32", "[up(K, 32) * b / 32, N]"),
+        Slot(".qzeros", "I32", "[ceil(K / g), N * b / 32]"),
+        Slot(".scales", FLOATS, "[ceil(K / g), N]"),
+        Slot(".g_idx", "I32", "[up(K, 32)]", "reordered"),
     ),
-    ZERO_POINTS,
-    {"b": (4, 8, 2, 3), "g": (128, 32, 64, 16, "K")},
+    OWN_ORDER,
+    {"b": (4, 8, 3, 2), "g": (128, 64, 32, "K", 16, 256, 512, 1024)},
 )
+"""Words go down the columns, which 32 divides; symmetric codes have zero points too."""
+
+FORMATS = ("", "gptq", "gptq_v2")
+"""Those with these tensors; the two versions differ in what is taken off a zero point."""
+
+LM_HEAD = "lm_head"
 
 
-class GptqScheme(NamedTuple):
-    """What a config of GPTQ says.
+@dataclass(frozen=True)
+class Gptq:
+    """The config of GPTQ.
 
     Attributes:
-        parameters: b bits and g, the group size.
-        dynamic: what it says of modules that an expression finds: "+:" parameters of their own, "-:" plain.
-        tool: NAME.
+        config: as it stands.
+        dynamic: settings of some modules by expressions; "-:" before one leaves them as they are.
 
     """
 
-    parameters: Mapping[str, Value]
-    dynamic: Mapping[str, object]
+    config: dict[str, Any]
+    dynamic: dict[str, Any]
     tool: str = NAME
 
     def of(self, module: str) -> Declared | Excluded | None:
-        """The packed format, with the parameters of the first expression that finds the module."""
+        """What the config says of a module: the first expression that matches it counts."""
+        if self.config.get(LM_HEAD) is False and module.rpartition(".")[2] == LM_HEAD:
+            return Excluded(NAME, LM_HEAD)
+        settings = self.config
         for number, (pattern, own) in enumerate(self.dynamic.items()):
-            found = finds_expression(pattern.removeprefix("+:").removeprefix("-:"), module)
+            sign, expression = (pattern[:2], pattern[2:]) if pattern[:2] in ("+:", "-:") else ("", pattern)
+            found = matches_expression(expression, module)
             if found is None or number == MOST_PATTERNS:
                 return None
-            if found and pattern.startswith("-:"):
+            if found and sign == "-:":
                 return Excluded(NAME, pattern)
             if found:
-                return Declared(NAME, PACKED.format, (PACKED,), {**self.parameters, **_parameters(own)})
-        return Declared(NAME, PACKED.format, (PACKED,), self.parameters)
+                settings = {**self.config, **object_of(own)}
+                break
+        return _declared(settings)
 
 
-def _parameters(values: object) -> dict[str, Value]:
-    config = object_of(values)
+def parameters_of(config: dict[str, Any]) -> dict[str, Value | bool]:
+    """The width of an element and the group's size; -1 stands for a whole column."""
     size = config.get("group_size")
-    found: dict[str, Value] = {**numbers(b=number_of(config.get("bits")), g=number_of(size))}
-    return {**found, "g": "K"} if size == -1 else found
+    found: dict[str, Value | bool] = {**numbers(b=number_of(config.get("bits")), g=number_of(size))}
+    if size == -1:
+        found["g"] = "K"
+    if config.get("desc_act") is True:
+        found["reordered"] = True
+    return found
 
 
-def declare(companions: Companions) -> GptqScheme | None:
-    """The scheme of quantization_config or of quantize_config.json."""
-    beside = companions.get("quantize_config.json", {})
-    for config in (*quantizations(companions), *([beside] if "bits" in beside else [])):
-        method = text_of(config.get("quant_method")) or ("gptq" if config is beside else "")
-        if method in METHODS:
-            return GptqScheme(_parameters(config), object_of(config.get("dynamic")))
-    return None
+def _declared(config: dict[str, Any]) -> Declared:
+    format_ = text_of(config.get("checkpoint_format"))
+    known = format_ in FORMATS and text_of(config.get("pack_dtype")) in ("", "int32")
+    templates = (TEMPLATE,) if known and not config.get("is_marlin_format") else ()
+    return Declared(NAME, format_ or "gptq", templates, parameters_of(config))
 
 
-TOOL = Tool(NAME, (PACKED,), declare)
+def _config(companions: Companions) -> dict[str, Any] | None:
+    for config in quantizations(companions):
+        method = text_of(config.get("quant_method"))
+        if method == "gptq":
+            return config
+        if method:
+            return None
+    config = companions.get("quantize_config.json", {})
+    is_gptq = (
+        text_of(config.get("quant_method")) in ("", "gptq") and "bits" in config and "group_size" in config
+    )
+    return config if is_gptq else None
+
+
+def _declare(companions: Companions) -> Gptq | None:
+    config = _config(companions)
+    return None if config is None else Gptq(config, object_of(config.get("dynamic")))
+
+
+TOOL = Tool(NAME, (TEMPLATE,), _declare)

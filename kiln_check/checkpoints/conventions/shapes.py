@@ -105,6 +105,29 @@ def unknown(shape: Shape, values: Values) -> bool:
     )
 
 
+def possible(shape: Shape, found: tuple[int, ...], values: Values) -> bool:
+    """Whether some values of the names without one give a shape what was found.
+
+    Args:
+        shape: in names.
+        found: in numbers.
+        values: of the names that are known.
+
+    """
+    if not shape.may_be(len(found)):
+        return False
+    leading = len(found) - len(shape.dimensions)
+    if shape.stack is not None and values.get(shape.stack, found[:leading]) != found[:leading]:
+        return False
+    for dimension, length in zip(shape.dimensions, found[leading:], strict=True):
+        names = set(_unknown(dimension, values))
+        if not names and _value(dimension, values) != length:
+            return False
+        if len(names) == 1 and _solved(dimension, Fraction(length), values, True) is None:
+            return False
+    return True
+
+
 def working(shape: Shape, values: Values) -> str:
     """How the dimensions that are worked out come about: `ceil(40 / 32) = 2`; empty where none is."""
     return ", ".join(
