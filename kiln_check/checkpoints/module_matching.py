@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kiln_check.checkpoints.conventions.engine import (
@@ -18,7 +18,15 @@ from kiln_check.checkpoints.conventions.engine import (
 )
 from kiln_check.checkpoints.conventions.registry import bare_templates, marks, readers, suffixes, tools
 from kiln_check.checkpoints.conventions.shapes import Value
-from kiln_check.checkpoints.conventions.template import Declared, Excluded, Hold, Scheme, Template
+from kiln_check.checkpoints.conventions.template import (
+    FLOATS,
+    Declared,
+    Excluded,
+    Hold,
+    Scheme,
+    Slot,
+    Template,
+)
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.links import (
     AMBIGUOUS,
@@ -90,9 +98,16 @@ def hold_modules(
         outcome = judge.outcome(whole, experts.parameters.get(module.name, _NOT_SPREAD))
         _add(found, whole, outcome)
         if not outcome.faults and outcome.finding is None:
-            siblings.append(Sibling(module, outcome.sort, outcome.lengths))
+            siblings.append(_sibling(module, outcome))
     found.findings.extend(deviations(siblings, in_unread_files))
     return found
+
+
+def _sibling(module: Module, outcome: Outcome) -> Sibling:
+    if not outcome.bare:
+        return Sibling(module, outcome.sort, outcome.lengths)
+    template = None if outcome.fit is None else outcome.fit.template.name
+    return Sibling(module, BARE, outcome.lengths, template)
 
 
 _NOT_SPREAD: Parameters = {"spread": False}
@@ -108,8 +123,10 @@ class Outcome(NamedTuple):
         faults: how it differs from the template.
         reason: why it was held to none.
         tool: the tool, where it is known.
+        template: names of the templates that fit, where it is not the one of `fit`.
         finding: words a finding on a module that no template tells of.
         lengths: of the weight in elements, where they are known.
+        bare: whether no config declares the module.
 
     """
 
@@ -119,11 +136,16 @@ class Outcome(NamedTuple):
     faults: tuple[Fault, ...] = ()
     reason: str | None = None
     tool: str | None = None
+    template: str | None = None
     finding: Callable[[Module], Finding] | None = None
     lengths: tuple[int, ...] | None = None
+    bare: bool = False
 
 
 _PLAIN = Outcome("plain")
+
+BARE = "bare"
+"""The sort of modules of which no config tells."""
 
 
 class _Judge:
@@ -205,7 +227,7 @@ def _judged(
     if isinstance(declared, Excluded):
         return _excluded(declared, members)
     if declared is None:
-        return _PLAIN if _is_plain(members) else _bare(members, given, elsewhere)
+        return _PLAIN if _is_plain(members) else _bare(members, given, elsewhere)._replace(bare=True)
     if not declared.templates:
         if _is_plain(members):
             return _PLAIN
@@ -245,10 +267,16 @@ def _concerns(declared: Declared, members: Members) -> bool:
             return True
         for slot in others:
             if slot.suffix in members and slot.suffix not in PLAIN_SUFFIXES:
-                is_sure = "weight" in slot.suffix or weight.suffix in members
-                if is_sure or members[slot.suffix][0] in slot.dtypes.split():
+                is_sure = "weight" in slot.suffix or weight.suffix in members or len(members) > 1
+                if is_sure or _is_scale(slot, members[slot.suffix]):
                     return True
     return False
+
+
+def _is_scale(slot: Slot, member: tuple[str, tuple[int, ...]]) -> bool:
+    """Whether a tensor that stands alone is a scale: norms have a `.scale` too, of one dimension."""
+    dtype, shape = member
+    return dtype in slot.dtypes.split() and (dtype not in FLOATS.split() or len(shape) > 1)
 
 
 def _is_plain_name(members: Members) -> bool:
@@ -322,12 +350,11 @@ def _bare(members: Members, given: Parameters, elsewhere: Container[str]) -> Out
     right = [one for one in fits if not one.faults and one.certain]
     if right:
         held = [_held(one, members, elsewhere, given) for one in right]
-        first = held[0]
-        same = all(_stored(one) == _stored(first) for one in held)
-        if same or len({one.template.tool for one in right}) == 1:
-            return first
         names = " or ".join(dict.fromkeys(one.template.name for one in right))
-        return Outcome("bare", reason=AMBIGUOUS, tool=names)
+        if len({_stored(one) for one in held}) > 1:
+            return Outcome(BARE, reason=AMBIGUOUS, tool=names)
+        tools_ = " or ".join(dict.fromkeys(one.template.tool for one in right))
+        return held[0]._replace(tool=tools_, template=names)
     possible = [one for one in fits if not one.faults]
     if possible:
         return _held(possible[0], members, elsewhere, given)
@@ -337,12 +364,17 @@ def _bare(members: Members, given: Parameters, elsewhere: Container[str]) -> Out
     if misshapen:
         return _held(_nearest(misshapen, members), members, elsewhere, given)
     if fits or not _is_scale_alone(members):
-        return Outcome("bare", reason=NOT_KNOWN if _is_scaled(members) else None)
+        return Outcome(BARE, reason=NOT_KNOWN if _is_scaled(members) else None)
     return _unused(members, elsewhere)
 
 
-def _stored(outcome: Outcome) -> object:
-    return None if outcome.holding is None else outcome.holding._replace(hold=None)
+def _stored(outcome: Outcome) -> Hashable:
+    """How Kiln stores a module; a group longer than a row is the row."""
+    held = outcome.holding
+    if held is None or held.hold is None:
+        return None
+    group = min(held.group_size, held.shape[held.axis])
+    return held.hold.scale, held.hold.outer, held.hold.scale_dtype, held.dtype, held.shape, held.axis, group
 
 
 def _is_telling(members: Members) -> bool:
@@ -374,7 +406,7 @@ def _unused(members: Members, elsewhere: Container[str]) -> Outcome:
         if all(any(slot.suffix == suffix for slot in template.slots) for suffix in members)
     ]
     if not templates or any(template.slots[0].suffix in elsewhere for template in templates):
-        return Outcome("bare")
+        return Outcome(BARE)
     return _held(_nearest([fit(one, members, {}) for one in templates], members), members, elsewhere, {})
 
 
@@ -401,20 +433,21 @@ def _add(found: Held, module: Module, outcome: Outcome) -> None:
 
 def _add_held(found: Held, module: Module, outcome: Outcome, held: Holding) -> None:
     assert outcome.fit is not None
-    template = outcome.fit.template
+    template, tool = outcome.fit.template, outcome.tool or outcome.fit.template.tool
+    name = outcome.template or template.name
     weight = _weight_name(module, outcome)
     hold = held.hold
     fits_kiln = max(held.shape, default=0) <= LONGEST_DIMENSION and 1 <= held.group_size <= LARGEST_GROUP
     if hold is None or not fits_kiln:
         reason = TOO_LARGE if held.reason is None else held.reason
-        found.unlinked.append(Unlinked(weight, reason, template.name, None, template.tool, template.name))
+        found.unlinked.append(Unlinked(weight, reason, name, None, tool, name))
         return
     scale = module.tensors[hold.scale]
     outer = None if hold.outer is None else module.tensors[hold.outer].name
     found.links.append(
         Link(
-            template.tool,
-            template.name,
+            tool,
+            name,
             weight,
             scale.name,
             outer,

@@ -29,12 +29,14 @@ class Sibling(NamedTuple):
         module: the one.
         sort: what only modules of the same sort have in common: "plain", or what it was held to.
         lengths: of its weight in elements, outermost first; None where they are not known.
+        template: name of the one that it fits, where no config declares it; None where there is none.
 
     """
 
     module: Module
     sort: str
     lengths: tuple[int, ...] | None
+    template: str | None = None
 
 
 def deviations(modules: Sequence[Sibling], in_unread_files: Container[str]) -> list[Finding]:
@@ -94,6 +96,8 @@ def _compared(
         groups.setdefault(group(one), []).append(one)
     for members in groups.values():
         for one, other, count in _deviating(members, feature):
+            if one.template is not None and one.template != other.template:
+                continue
             suffix, message = report(one, other, count)
             if one.module.name + suffix not in in_unread_files:
                 yield _finding(one, suffix, message)
@@ -226,22 +230,30 @@ def _lost_extras(modules: Sequence[Sibling], in_unread_files: Container[str]) ->
             if _NUMBER.sub("#", parent) in wanted:
                 parts.setdefault(parent, set()).add((name[at:], one.sort))
             at = name.rfind(".", 0, at)
+    present = {one.module.name for one in extras}
     having: dict[Hashable, list[Sibling]] = {}
     for one in extras:
-        name = one.module.name
-        having.setdefault((_NUMBER.sub("#", name), frozenset(parts.get(name, ()))), []).append(one)
-    present = {one.module.name for one in extras}
+        having.setdefault(_kind(one.module.name, parts), []).append(one)
+    lacking: dict[Hashable, list[str]] = {}
+    for parent in parts:
+        if parent not in present:
+            lacking.setdefault(_kind(parent, parts), []).append(parent)
     by_name = {one.module.name: one for one in modules}
-    for parent, own in parts.items():
-        with_it = having.get((_NUMBER.sub("#", parent), frozenset(own)), [])
-        if parent in present or len(with_it) < 2:
+    for kind, parents in lacking.items():
+        with_it = having.get(kind, [])
+        if len(with_it) < 2 or len(parents) >= len(with_it):
             continue
-        other = with_it[0]
-        suffix = next(iter(other.module.tensors))
-        if parent + suffix not in in_unread_files:
-            part = by_name[parent + min(own)[0]]
-            message = f"{quote(parent + suffix)} is missing; {_like(other, suffix, len(with_it))} it"
-            yield _finding(part, next(iter(part.module.tensors)), message)
+        suffix = next(iter(with_it[0].module.tensors))
+        for parent in parents:
+            if parent + suffix not in in_unread_files:
+                part = by_name[parent + min(parts[parent])[0]]
+                message = f"{quote(parent + suffix)} is missing; {_like(with_it[0], suffix, len(with_it))} it"
+                yield _finding(part, next(iter(part.module.tensors)), message)
+
+
+def _kind(name: str, parts: Mapping[str, set[tuple[str, str]]]) -> Hashable:
+    """What modules that may lack the same have in common: the name without numbers, and the parts."""
+    return _NUMBER.sub("#", name), frozenset(parts.get(name, ()))
 
 
 def _finding(one: Sibling, suffix: str, message: str) -> Finding:

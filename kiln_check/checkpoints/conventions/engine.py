@@ -245,8 +245,9 @@ def holding(found: Fit, suffixes: Container[str]) -> Holding:
         return Holding(None, reason=hold)
     for reason in _reasons(hold, found.values, suffixes):
         return Holding(None, reason=reason)
-    shape = next((one.of(found.values) for one in parse(hold.shape)), None)
-    group = number(hold.group, found.values)
+    values = {"E": (), **found.values}
+    shape = next((one.of(values) for one in parse(hold.shape)), None)
+    group = number(hold.group, values)
     if shape is None or not shape or group is None:
         return Holding(None, reason="the config does not say in which groups")
     width = found.values.get("b")
