@@ -104,7 +104,7 @@ def hold_modules(
 
 
 def _sibling(module: Module, outcome: Outcome) -> Sibling:
-    if not outcome.bare:
+    if not outcome.bare or outcome.sort == _PLAIN.sort:
         return Sibling(module, outcome.sort, outcome.lengths)
     template = None if outcome.fit is None else outcome.fit.template.name
     return Sibling(module, BARE, outcome.lengths, template)
@@ -165,19 +165,20 @@ class _Judge:
 
     def outcome(self, module: Module, spread: Parameters) -> Outcome:
         """What is made of a module."""
-        declared = self._declared(module)
+        declared, bare = self._declared(module)
         members = {suffix: (one.source_dtype, one.shape) for suffix, one in module.tensors.items()}
         given = self._given(module, spread)
         if not self._all_read:
             elsewhere = _Elsewhere(module.name, self._in_unread_files)
-            return _judged(declared, members, given, elsewhere)
+            return _judged(declared, members, given, elsewhere)._replace(bare=bare)
         key = (_identity(declared), tuple(members.items()), tuple(given.items()))
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _judged(declared, members, given, ())
+            known = self._known[key] = _judged(declared, members, given, ())._replace(bare=bare)
         return known
 
-    def _declared(self, module: Module) -> Declared | Excluded | None:
+    def _declared(self, module: Module) -> tuple[Declared | Excluded | None, bool]:
+        """What is said of a module, and whether no config says it: then a name that one tool has may."""
         declared = None
         for scheme in self._schemes:
             declared = scheme.of(module.name)
@@ -186,8 +187,8 @@ class _Judge:
         for suffix in module.tensors:
             tool = self._marks.get(suffix)
             if tool is not None and (declared is None or declared.tool != tool.name):
-                return Declared(tool.name, "", tool.templates)
-        return declared
+                return Declared(tool.name, "", tool.templates), True
+        return declared, declared is None
 
     def _given(self, module: Module, spread: Parameters) -> dict[str, Value | bool]:
         given = dict(spread)
@@ -227,7 +228,7 @@ def _judged(
     if isinstance(declared, Excluded):
         return _excluded(declared, members)
     if declared is None:
-        return _PLAIN if _is_plain(members) else _bare(members, given, elsewhere)._replace(bare=True)
+        return _PLAIN if _is_plain(members) else _bare(members, given, elsewhere)
     if not declared.templates:
         if _is_plain(members):
             return _PLAIN
