@@ -16,7 +16,14 @@ from kiln_check.checkpoints.conventions.engine import (
     holding,
     is_expected,
 )
-from kiln_check.checkpoints.conventions.registry import bare_templates, marks, readers, suffixes, tools
+from kiln_check.checkpoints.conventions.registry import (
+    bare_templates,
+    marks,
+    readers,
+    suffixes,
+    tools,
+    weight_suffixes,
+)
 from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
@@ -35,6 +42,7 @@ from kiln_check.checkpoints.links import (
     NOT_KNOWN,
     TOO_LARGE,
     UNSAID,
+    AnyName,
     Link,
     Unlinked,
 )
@@ -44,6 +52,7 @@ from kiln_check.checkpoints.siblings import Sibling, deviations
 from kiln_check.checkpoints.spread import spread_modules
 from kiln_check.constants import LARGEST_GROUP, LONGEST_DIMENSION
 from kiln_check.report import Finding
+from kiln_check.text import quote
 
 PLAIN_SUFFIXES = frozenset(("", ".weight", *(slot.suffix for slot in COMPANION_SLOTS)))
 """Suffixes of modules that are not quantized."""
@@ -214,6 +223,7 @@ class _Elsewhere(Container[str]):
 
     def __init__(self, module: str, in_unread_files: Container[str]) -> None:
         self._module, self._in_unread_files = module, in_unread_files
+        self.is_named = not isinstance(in_unread_files, AnyName)
 
     def __contains__(self, suffix: object) -> bool:
         return isinstance(suffix, str) and self._module + suffix in self._in_unread_files
@@ -232,7 +242,7 @@ def _judged(
     if not declared.templates:
         if _is_plain(members):
             return _PLAIN
-        return Outcome(declared.format, reason=NOT_KNOWN, tool=f"{declared.tool} {declared.format}".rstrip())
+        return Outcome(declared.format, reason=NOT_KNOWN, tool=_name(declared))
     if not _concerns(declared, members):
         if not declared.named or not _is_plain(members) or ".weight" not in members:
             return _PLAIN if _is_plain(members) else Outcome("other", reason=None)
@@ -242,8 +252,14 @@ def _judged(
         fit(one, members, parameters, elsewhere) for one in declared.templates if _may_be(one, parameters)
     ]
     if not fits:
-        return Outcome(declared.format, reason=NOT_KNOWN, tool=f"{declared.tool} {declared.format}".rstrip())
+        return Outcome(declared.format, reason=NOT_KNOWN, tool=_name(declared))
     return _held(_nearest(fits, members), members, elsewhere, parameters)
+
+
+def _name(declared: Declared) -> str:
+    """Tool and format as they print on one line."""
+    format_ = declared.format if declared.format.isprintable() else quote(declared.format)
+    return f"{declared.tool} {format_}".rstrip()
 
 
 def _excluded(excluded: Excluded, members: Members) -> Outcome:
@@ -322,7 +338,8 @@ def _lengths(found: Fit) -> tuple[int, ...] | None:
 
 
 def _is_apart(found: Fit, members: Members, elsewhere: Container[str], parameters: Parameters) -> bool:
-    """Whether a tensor that decides how Kiln stores the module may be in another file."""
+    """Whether a tensor that decides how Kiln stores the module may be, or is, in another file."""
+    is_named = isinstance(elsewhere, _Elsewhere) and elsewhere.is_named
     hold = found.template.holds
     deciding = {slot.suffix for slot in found.template.slots if not slot.when}
     if isinstance(hold, Hold):
@@ -330,7 +347,7 @@ def _is_apart(found: Fit, members: Members, elsewhere: Container[str], parameter
     return any(
         slot.suffix in deciding
         and slot.suffix not in members
-        and is_expected(slot, parameters) is not False
+        and (is_named or is_expected(slot, parameters) is not False)
         and slot.suffix in elsewhere
         for slot in found.template.slots
     )
@@ -351,22 +368,35 @@ def _bare(members: Members, given: Parameters, elsewhere: Container[str]) -> Out
     right = [one for one in fits if not one.faults and one.certain]
     if right:
         held = [_held(one, members, elsewhere, given) for one in right]
-        names = " or ".join(dict.fromkeys(one.template.name for one in right))
+        names = _one_of(one.template.name for one in right)
         if len({_stored(one) for one in held}) > 1:
             return Outcome(BARE, reason=AMBIGUOUS, tool=names)
-        tools_ = " or ".join(dict.fromkeys(one.template.tool for one in right))
-        return held[0]._replace(tool=tools_, template=names)
+        return held[0]._replace(tool=_one_of(one.template.tool for one in right), template=names)
     possible = [one for one in fits if not one.faults]
     if possible:
         return _held(possible[0], members, elsewhere, given)
-    misshapen = [one for one in fits if all(fault.kind == "shape" for fault in one.faults)]
-    if not misshapen and len({one.template.tool for one in fits}) == 1 and _is_telling(members):
-        misshapen = [one for one in fits if all(fault.kind in ("shape", "missing") for fault in one.faults)]
-    if misshapen:
+    if misshapen := _misshapen(fits, members):
         return _held(_nearest(misshapen, members), members, elsewhere, given)
     if fits or not _is_scale_alone(members):
         return Outcome(BARE, reason=NOT_KNOWN if _is_scaled(members) else None)
     return _unused(members, elsewhere)
+
+
+def _one_of(names: Iterable[str]) -> str:
+    """A name, or one of several that can't be told apart."""
+    first, *others = dict.fromkeys(names)
+    return f"{first} or {len(others)} like it" if others else first
+
+
+def _misshapen(fits: Sequence[Fit], members: Members) -> list[Fit]:
+    """The fits with wrong shapes alone; else those that all lack one tensor, and no template lacks it not."""
+    misshapen = [one for one in fits if all(fault.kind == "shape" for fault in one.faults)]
+    if misshapen or not _is_telling(members):
+        return misshapen
+    near = [one for one in fits if all(fault.kind in ("shape", "missing") for fault in one.faults)]
+    lacking = [{fault.suffix for fault in one.faults if fault.kind == "missing"} for one in near]
+    one_tool = len({one.template.tool for one in fits}) == 1
+    return near if near and (one_tool or set.intersection(*lacking)) else []
 
 
 def _stored(outcome: Outcome) -> Hashable:
@@ -384,11 +414,16 @@ def _is_telling(members: Members) -> bool:
 
 
 def _is_scaled(members: Members) -> bool:
-    weight = members.get(".weight", members.get("", None))
-    return _is_telling(members) and (weight is None or weight[0] in PACKED)
+    """Whether a module has a packed weight and something beside it."""
+    return len(members) > 1 and any(
+        suffix in members and members[suffix][0] in PACKED for suffix in weight_suffixes()
+    )
 
 
-SURE_SCALES = (".weight_scale", ".weight_scale_inv", ".weight_scale_2", ".weight_global_scale")
+SURE_SCALES = (
+    *(".weight_scale", ".weight_scale_inv", ".weight_scale_2", ".weight_global_scale"),
+    *("_weight_scale", "_weight_scale_2"),
+)
 """Suffixes that only a scale has."""
 
 
@@ -465,7 +500,7 @@ def _weight_name(module: Module, outcome: Outcome) -> str:
     """The name of the weight, or of the first tensor where there is none."""
     first = next(iter(module.tensors.values())).name
     names: Iterable[str] = () if outcome.fit is None else (outcome.fit.template.slots[0].suffix,)
-    for suffix in (*names, ".weight", ""):
+    for suffix in (*names, *weight_suffixes()):
         if suffix in module.tensors:
             return module.tensors[suffix].name
     return first

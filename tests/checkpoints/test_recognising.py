@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 import kiln_check
 from kiln_check.checkpoints.check import check_checkpoint
 from kiln_check.checkpoints.checkpoint import read_checkpoint
-from kiln_check.checkpoints.config import Hint, config_of
-from kiln_check.checkpoints.conventions.forms import FORMS, Form
+from kiln_check.checkpoints.conventions.registry import tools
 from kiln_check.checkpoints.formats.safetensors import TYPES
 from kiln_check.checkpoints.importer import closing_report, import_checkpoint
-from kiln_check.checkpoints.matching import COMPANION_SUFFIXES
 from kiln_check.checkpoints.plan import plan
 from kiln_check.cli import main
 from tests.checkpoints.building import (
@@ -741,27 +739,6 @@ def test_a_tensor_of_too_many_dimensions_is_of_no_convention(
     assert check_checkpoint(str(path)).findings[0].rule == "source-rank"
 
 
-def test_a_config_of_many_modules_is_read_module_by_module() -> None:
-    modules = {f"m.{number}": {"bits": 8, "mode": "mxfp8"} for number in range(60_000)}
-    found = config_of({"config.json": {"quantization": {"group_size": 32, "bits": 4, **modules}}})
-    assert found.hints_for("m.59999") == (Hint("mlx", "mxfp8", 8, group_size=32),)
-    assert found.hints_for("other") == (Hint("mlx", "affine", 4, group_size=32),)
-
-
-@pytest.mark.parametrize(
-    "pattern", ["a.b", "re:a.*", r"re:^a\.b$", "re:.*b", "re:.*a.*", "re:a", "re:[ab].*"]
-)
-def test_an_ignored_module_is_told_by_its_name(pattern: str) -> None:
-    found = config_of({"config.json": {"quantization_config": {"ignore": [pattern, 7]}}})
-    assert found.may_ignore("a.b")
-
-
-@pytest.mark.parametrize("pattern", ["a", "re:b.*", "re:.*c", "re:.*a$", "re:a.*c", r"re:.*\.b\.b"])
-def test_a_module_that_no_pattern_names_is_not_ignored(pattern: str) -> None:
-    found = config_of({"config.json": {"quantization_config": {"ignore": [pattern]}}})
-    assert not found.may_ignore("a.b")
-
-
 @pytest.mark.parametrize(
     ("tensors", "sibling"),
     [
@@ -781,12 +758,6 @@ def test_what_a_config_says_is_printed_on_one_line(
     assert all(text.isprintable() for text in (*report.notes, *(one.message for one in report.findings)))
 
 
-def test_many_patterns_are_not_held_against_each_module() -> None:
-    patterns = [f"re:x{number}" for number in range(100_000)]
-    found = config_of({"config.json": {"quantization_config": {"ignore": patterns}}})
-    assert all(found.may_ignore(f"m.{number}") for number in range(100_000))
-
-
 def test_an_import_that_is_refused_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -796,37 +767,6 @@ def test_an_import_that_is_refused_says_what_is_missing(
     assert main(["import", str(copy), "-o", str(tmp_path / "out.kiln")]) == 1
     assert "has no zero points" in capsys.readouterr().err
     assert not (tmp_path / "out.kiln").exists()
-
-
-ALONE: dict[tuple[str, str], tuple[Made, dict[str, Any]]] = {
-    (".weight_packed", ".weight_scale"): (t("U8", 6, 32), {}),
-    (".weight", ".weight_scale"): (t("F8_E4M3", 6, 32), FP8),
-    ("", "_weight_scale"): (t("U8", 2, 6, 32), modelopt("NVFP4")),
-    (".weight", ".weight_scale_inv"): (t("F8_E4M3", 6, 32), BLOCK_FP8),
-    ("_blocks", "_scales"): (t("U8", 2, 6, 16), {}),
-    (".blocks", ".scales"): (t("U8", 2, 6, 16), {}),
-    (".weight", ".scales"): (t("U32", 6, 8), mlx("mxfp4")),
-    (".qweight", ".scales"): (t("I32", 6, 8), config(quant_method="gptq")),
-    (".weight", ".scale"): (t("I8", 6, 32), BLOCK_FP8),
-}
-"""A weight of each form without its scale, and a config by which the scale is due."""
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_has_a_model_and_misses_its_scale(form: Form, tmp_path: Path) -> None:
-    judged = [(name, model) for model in MODELS.values() for name in (*model.linked, *model.reasons)]
-    assert any(
-        name.endswith(form.weight) and name[: len(name) - len(form.weight)] + form.scale in model.tensors
-        for name, model in judged
-    )
-    made, sibling = ALONE[form.weight, form.scale]
-    path = Case({"x" + form.weight: made}, config=sibling).write(tmp_path)
-    scale = f'"x{form.scale}"'
-    (found,) = [one for one in check_checkpoint(path).findings if scale in one.message]
-    assert (found.rule, found.name) == ("scale-missing", "x" + form.weight)
-    (tmp_path / "other").mkdir()
-    other = Case({"y": made}, config=sibling).write(tmp_path / "other")
-    assert form.weight == "" or check_checkpoint(other).findings == ()
 
 
 def notes(path: str) -> tuple[str, ...]:
@@ -875,9 +815,8 @@ def test_there_are_no_notes_where_nothing_is_a_scale(
     assert all("notes" not in entry for entry in json.loads(capsys.readouterr().out)["files"])
 
 
-SUFFIXES = sorted(
-    {suffix for form in FORMS for suffix in (form.weight, form.scale)} | set(COMPANION_SUFFIXES)
-)
+TEMPLATES = [template for tool in tools() for template in tool.templates if len(template.slots) > 1]
+SUFFIXES = sorted({slot.suffix for template in TEMPLATES for slot in template.slots})
 CONFIGS: tuple[dict[str, Any], ...] = (
     {},
     INT4,
@@ -897,14 +836,15 @@ DTYPES = ["U8", "I8", "U32", "I32", "I64", "F4", "F8_E4M3", "F8_E8M0", "BF16", "
 
 @st.composite
 def any_tensors(draw: st.DrawFn) -> dict[str, Made]:
-    """A weight and a scale by some form, whose shapes nearly fit, and what may stand beside them."""
-    form = draw(st.sampled_from(FORMS))
+    """A weight and a scale by some template, whose shapes nearly fit, and what may stand beside them."""
+    template = draw(st.sampled_from(TEMPLATES))
+    weight, scale = template.slots[:2]
     lead = draw(st.sampled_from([(), (2,), (0,), (1,)]))
     rows, columns = draw(st.sampled_from([(64, 16), (64, 32), (6, 16), (2, 0), (128, 128)]))
     groups = (columns // share for share in draw(st.permutations([1, 2, 4, 8, 16, 32, 128]))[:1])
     tensors = {
-        "x" + form.weight: Made(draw(st.sampled_from(DTYPES)), (*lead, rows, columns)),
-        "x" + form.scale: Made(
+        "x" + weight.suffix: Made(draw(st.sampled_from(DTYPES)), (*lead, rows, columns)),
+        "x" + scale.suffix: Made(
             draw(st.sampled_from(DTYPES)), (*lead, rows - draw(st.integers(0, 1)), *groups)
         ),
     }

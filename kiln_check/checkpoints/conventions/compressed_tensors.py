@@ -111,7 +111,7 @@ def _whole(format_: str, source_dtype: str, dtype: str, strategy: str) -> Templa
     shape = STRATEGIES[strategy][0]
     slots = (
         Slot(".weight", source_dtype, "[*E, N, K]"),
-        Slot(SCALE, FLOATS, shape),
+        Slot(SCALE, f"{FLOATS} F8_E8M0" if strategy == "block" else FLOATS, shape),
         Slot(ZERO_POINT, "I8 F8_E4M3", shape, "not symmetric"),
         Slot(GROUP_INDEX, "I32", "[K]", "reordered"),
         *_ACTIVATIONS,

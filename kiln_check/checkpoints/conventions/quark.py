@@ -6,7 +6,7 @@ of it: integers lie in words of 32 bits along the outputs, in columns of inputs;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,9 @@ SCHEMES = {"per_tensor": ONE, "per_channel": "[*E, N]", "per_group": "[*E, N, K 
 SHARING: Mapping[str, str | None] = {"per_tensor": None, "per_channel": "K", "per_group": "g"}
 """Elements along a row that share a scale; None where the whole matrix does."""
 
+GROUPS: Mapping[str, Sequence[Value]] = {"g": (32, 128, 64, 16)}
+"""Sizes that are tried where no config says which."""
+
 E8M0, FLOAT_SCALES = "U8 F8_E8M0", FLOATS
 SIX_BITS_ORDER = "elements of 6 bits in an order that is not said"
 
@@ -65,7 +68,8 @@ def _template(format_: str, scheme: str, weight: Slot, scales: str, holds: str) 
         stored = holds
     zero = Slot(ZERO_POINT, "I8 U8 I32", shape, OPTIONAL if format_ == "int8" else "asymmetric")
     slots = (weight, Slot(SCALE, scales, shape), zero, *INPUTS)
-    return Template(NAME, f"{format_}, {scheme}, {_kind(scales)}", slots, stored)
+    options = GROUPS if group == "g" else {}
+    return Template(NAME, f"{format_}, {scheme}, {_kind(scales)}", slots, stored, options)
 
 
 def _kind(scales: str) -> str:
@@ -86,7 +90,8 @@ def _words(bits: int, scheme: str) -> Template:
         *INPUTS,
     )
     holds = ZERO_POINTS if bits == 4 else OWN_ORDER
-    return Template(NAME, f"int{bits}, {scheme}, float", slots, holds, {"b": (bits,)})
+    options = {"b": (bits,), **(GROUPS if scheme == "per_group" else {})}
+    return Template(NAME, f"int{bits}, {scheme}, float", slots, holds, options)
 
 
 BYTES = {"fp8_e4m3": ("F8_E4M3", "f8e4m3"), "fp8_e5m2": ("F8_E5M2", "f8e5m2"), "int8": ("I8", "i8")}

@@ -57,3 +57,10 @@ def bare_templates(weight: str) -> tuple[Template, ...]:
     return tuple(
         template for tool in tools() for template in tool.templates if template.slots[0].suffix == weight
     )
+
+
+@cache
+def weight_suffixes() -> tuple[str, ...]:
+    """The suffixes of weights, the longest first."""
+    found = {template.slots[0].suffix for tool in tools() for template in tool.templates}
+    return tuple(sorted(found, key=len, reverse=True))
