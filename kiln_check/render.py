@@ -11,7 +11,7 @@ from kiln_check.report import UNREADABLE, Report
 from kiln_check.text import printable
 
 if TYPE_CHECKING:
-    from kiln_check.report import Finding
+    from kiln_check.report import Finding, Weight
 
 
 def text(report: Report) -> str:
@@ -83,7 +83,15 @@ def _without_findings(report: Report) -> dict[str, Any]:
         entry["error"] = report.error
     if report.notes:
         entry["notes"] = report.notes
+    for key in ("linked", "verified", "unverified"):
+        if weights := getattr(report, key):
+            entry[key] = [_weight_dict(weight) for weight in weights]
     return entry
+
+
+def _weight_dict(weight: Weight) -> dict[str, Any]:
+    """Its values by name, without those that are not there."""
+    return {key: value for key, value in weight._asdict().items() if value is not None}
 
 
 def _finding_dict(finding: Finding) -> dict[str, Any]:

@@ -47,6 +47,28 @@ class Finding(NamedTuple):
     level: Level = "error"
 
 
+class Weight(NamedTuple):
+    """What became of a quantized weight of a checkpoint of another format.
+
+    Attributes:
+        name: of the tensor.
+        tool: that wrote it; None where that is not known.
+        template: the format that its module was held to, or that it may have; None where there is none.
+        reason: why Kiln does not link it with a scale, or why it was held to no template; None where it
+            is linked.
+        scale: name of the scale that it is linked with.
+        outer: name of the outer scale, for scheme 2.
+
+    """
+
+    name: str
+    tool: str | None
+    template: str | None
+    reason: str | None = None
+    scale: str | None = None
+    outer: str | None = None
+
+
 class Report(NamedTuple):
     """The verdict on one file, and all that led to it.
 
@@ -60,6 +82,11 @@ class Report(NamedTuple):
         error: why the file can't be read, on one line; None where it was.
         notes: of a checkpoint of another format: which weights are linked to scales,
             and which are not and why, as lines of text.
+        linked: of a checkpoint of another format: the weights whose modules fit a template, and that Kiln
+            links with their scales.
+        verified: those whose modules fit a template, and that Kiln keeps as they are.
+        unverified: those that could be held to no template. A weight that a finding tells of is in none of
+            the three.
 
     """
 
@@ -69,6 +96,9 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...]
     error: str | None = None
     notes: tuple[str, ...] = ()
+    linked: tuple[Weight, ...] = ()
+    verified: tuple[Weight, ...] = ()
+    unverified: tuple[Weight, ...] = ()
 
     @property
     def ok(self) -> bool:

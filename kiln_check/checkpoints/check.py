@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kiln_check.checking import check_source, unreadable
 from kiln_check.checkpoints.checkpoint import read_checkpoint
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.plan import Plan, plan
-from kiln_check.checkpoints.summary import foreign_lines, link_lines
+from kiln_check.checkpoints.summary import foreign_lines, link_lines, weights_of
 from kiln_check.checkpoints.surroundings import Surroundings
 from kiln_check.errors import KilnError
 from kiln_check.report import OK, Finding, Report
@@ -60,15 +60,12 @@ def report_on(made: Plan, layout: Layout, called: str) -> Report:
     sources = made.checkpoint.tensors()
     findings = (*made.findings, *(_at_source(made, sources, names, one) for one in judged.findings))
     verdict = next((one.status for one in findings if one.level == "error"), OK)
-    return Report(called, verdict, judged.num_tensors, findings, notes=tuple(_notes(made, findings)))
-
-
-def _notes(made: Plan, findings: Sequence[Finding]) -> Iterator[str]:
-    """What is linked and what is not; weights that a finding tells of are left out."""
-    faulty = {found.name for found in findings}
+    faulty = {found.name for found in findings if found.level == "error"}
     links = [link for link in made.links if link.weight not in faulty]
-    yield from link_lines(links, [one for one in made.unlinked if one.finding is None])
-    yield from foreign_lines(made.checkpoint.tensors().values())
+    unlinked = [one for one in made.unlinked if one.finding is None]
+    notes = (*link_lines(links, unlinked), *foreign_lines(sources.values()))
+    weights = weights_of(links, unlinked, sources.values())
+    return Report(called, verdict, judged.num_tensors, findings, None, notes, *weights)
 
 
 def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding) -> Finding:

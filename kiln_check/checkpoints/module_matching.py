@@ -24,7 +24,7 @@ from kiln_check.checkpoints.conventions.registry import (
     tools,
     weight_suffixes,
 )
-from kiln_check.checkpoints.conventions.shapes import Value
+from kiln_check.checkpoints.conventions.shapes import Value, parse, unknown
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
     Declared,
@@ -203,13 +203,20 @@ class _Judge:
         given = dict(spread)
         for suffix, tensor in module.tensors.items():
             slot = self._readers.get(suffix)
-            if slot is None or slot.gives is None or tensor.source_dtype not in slot.dtypes.split():
+            if slot is None or slot.gives is None or not _may_give(slot, tensor):
                 continue
             try:
                 given.update(slot.gives(self._payload(tensor)))
             except ValueError:
                 continue
         return given
+
+
+def _may_give(slot: Slot, tensor: SourceTensor) -> bool:
+    """Whether a tensor has a dtype and a number of elements that its slot may have."""
+    shapes = parse(slot.shape)
+    is_shape = any(unknown(one, {}) or one.of({}) == tensor.shape for one in shapes)
+    return is_shape and tensor.source_dtype in slot.dtypes.split()
 
 
 def _identity(declared: Declared | Excluded | None) -> object:
@@ -443,7 +450,10 @@ def _unused(members: Members, elsewhere: Container[str]) -> Outcome:
     ]
     if not templates or any(template.slots[0].suffix in elsewhere for template in templates):
         return Outcome(BARE)
-    return _held(_nearest([fit(one, members, {}) for one in templates], members), members, elsewhere, {})
+    nearest = _nearest([fit(one, members, {}) for one in templates], members)
+    weight = nearest.template.slots[0].suffix
+    lost = tuple(fault for fault in nearest.faults if fault.suffix == weight)
+    return _held(nearest._replace(faults=lost), members, elsewhere, {})
 
 
 def _add(found: Held, module: Module, outcome: Outcome) -> None:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from kiln_check.checkpoints.formats.header import SourceTensor
-from kiln_check.checkpoints.links import Link, Unlinked
+from kiln_check.checkpoints.links import IN_UNREAD_FILES, NOT_KNOWN, Link, Unlinked
 from kiln_check.constants import FINDINGS_SHOWN
+from kiln_check.report import Weight
 from kiln_check.text import quote
+
+OWN_SCALES = "whose blocks hold their own scales"
+
+
+class Weights(NamedTuple):
+    """The quantized weights of a checkpoint; see `Report`."""
+
+    linked: tuple[Weight, ...]
+    verified: tuple[Weight, ...]
+    unverified: tuple[Weight, ...]
 
 
 def link_lines(links: Sequence[Link], unlinked: Sequence[Unlinked]) -> Iterator[str]:
@@ -27,11 +39,36 @@ def link_lines(links: Sequence[Link], unlinked: Sequence[Unlinked]) -> Iterator[
             yield f"  and {len(ones) - FINDINGS_SHOWN} more"
 
 
+def weights_of(
+    links: Iterable[Link], unlinked: Iterable[Unlinked], tensors: Iterable[SourceTensor]
+) -> Weights:
+    """The weights of a report, but for those that a finding tells of.
+
+    Args:
+        links: those that Kiln links.
+        unlinked: those that stay as they are.
+        tensors: all of the checkpoint; GGUF's types that are blocks with scales count as verified.
+
+    """
+    linked = [Weight(one.weight, one.tool, one.template, None, one.scale, one.outer) for one in links]
+    verified, unverified = [], []
+    for one in unlinked:
+        weight = Weight(one.weight, one.tool, one.template, one.reason)
+        is_verified = one.template is not None and one.reason not in (IN_UNREAD_FILES, NOT_KNOWN)
+        (verified if is_verified else unverified).append(weight)
+    verified += [
+        Weight(one.name, "GGUF", one.source_dtype, OWN_SCALES)
+        for one in tensors
+        if one.type.dtype == "foreign"
+    ]
+    return Weights(tuple(linked), tuple(verified), tuple(unverified))
+
+
 def foreign_lines(tensors: Iterable[SourceTensor]) -> Iterator[str]:
     """A line for each type of GGUF whose blocks hold their own scales."""
     kinds = Counter(tensor.source_dtype for tensor in tensors if tensor.type.dtype == "foreign")
     for source_dtype, count in sorted(kinds.items(), key=_most_first):
-        yield f"foreign {count}: {source_dtype}, whose blocks hold their own scales"
+        yield f"foreign {count}: {source_dtype}, {OWN_SCALES}"
 
 
 def _kind(link: Link) -> str:
