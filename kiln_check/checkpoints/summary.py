@@ -51,7 +51,8 @@ def weights_of(
 
     """
     linked = [Weight(one.weight, one.tool, one.template, None, one.scale, one.outer) for one in links]
-    verified, unverified = [], []
+    verified: list[Weight] = []
+    unverified: list[Weight] = []
     for one in unlinked:
         weight = Weight(one.weight, one.tool, one.template, one.reason)
         is_verified = one.template is not None and one.reason not in (IN_UNREAD_FILES, NOT_KNOWN)
