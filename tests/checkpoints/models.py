@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import gguf
 import numpy as np
 
+from kiln_check.checkpoints import links
+from kiln_check.checkpoints.conventions import template
 from tests.checkpoints.building import Made, safetensors_bytes
 
 
@@ -65,6 +67,11 @@ def sizes(*sizes: int) -> Made:
     return Made("I64", (len(sizes),), b"".join(size.to_bytes(8, "little") for size in sizes))
 
 
+def comfy_quant(format_: str) -> Made:
+    payload = json.dumps({"format": format_}).encode()
+    return Made("U8", (len(payload),), payload)
+
+
 def _packed_words(**changes: Made) -> dict[str, Made]:
     tensors = {
         "a.weight_packed": Made("I32", (4, 16)),
@@ -113,18 +120,22 @@ MODELS: dict[str, Model] = {
             "experts.down_proj_weight_scale_2": Made("F32", (1,)),
         },
         {"experts.down_proj": Linked(2, 2, 16, "e2m1", (3, 6, 64), "f8e4m3")},
-        {"experts.gate_up_proj": "an outer scale for each expert"},
+        {"experts.gate_up_proj": template.PER_EXPERT},
     ),
     "modelopt-fp8": Model(
-        {
-            "a.weight": Made("F8_E4M3", (6, 32)),
-            "a.weight_scale": Made("F32", ()),
-            "b.weight": Made("F8_E4M3", (6, 32)),
-            "b.weight_scale": Made("F32", (6,)),
-        },
-        {"b.weight": Linked(1, 1, 32, "f8e4m3", (6, 32), "f32")},
-        {"a.weight": "one scale for a matrix"},
-        {"config.json": {"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}}},
+        {"a.weight": Made("F8_E4M3", (6, 32)), "a.weight_scale": Made("F32", ())},
+        reasons={"a.weight": template.ONE_SCALE},
+        config=modelopt("FP8"),
+    ),
+    "modelopt-fp8-channels": Model(
+        {"a.weight": Made("F8_E4M3", (6, 32)), "a.weight_scale": Made("F32", (6,))},
+        {"a.weight": Linked(1, 1, 32, "f8e4m3", (6, 32), "f32")},
+        config=modelopt("FP8_PER_CHANNEL_PER_TOKEN"),
+    ),
+    "modelopt-fp8-experts": Model(
+        {"a.weight": Made("F8_E4M3", (3, 6, 64)), "a.weight_scale": Made("F32", (3,))},
+        reasons={"a.weight": template.ONE_SCALE},
+        config=modelopt("FP8"),
     ),
     "mlx-by-shape": Model(
         {
@@ -143,7 +154,7 @@ MODELS: dict[str, Model] = {
             "nv.weight": Linked(1, 1, 16, "e2m1", (6, 64), "f8e4m3"),
             "eight.weight": Linked(1, 1, 32, "f8e4m3", (6, 64), "e8m0"),
         },
-        {"affine.weight": "zero points"},
+        {"affine.weight": template.ZERO_POINTS},
     ),
     "mlx-by-config": Model(
         {
@@ -186,8 +197,8 @@ MODELS: dict[str, Model] = {
             for number in (1, 2, 3)
         },
         {
-            "layers.0.attn.wq.weight": "a scale for each block of rows and columns",
-            "layers.0.attn.wk.weight": "a scale for each block of rows and columns",
+            "layers.0.attn.wq.weight": template.BLOCKS,
+            "layers.0.attn.wk.weight": template.BLOCKS,
         },
         config(quant_method="fp8", weight_block_size=[128, 128]),
     ),
@@ -220,8 +231,8 @@ MODELS: dict[str, Model] = {
             "integer.weight": Linked(1, 1, 64, "i8", (6, 64), "f32"),
         },
         {
-            "block.weight": "a scale for each block of rows and columns",
-            "tensor.weight": "one scale for a matrix",
+            "block.weight": template.BLOCKS,
+            "tensor.weight": template.ONE_SCALE,
         },
     ),
     "blocks-by-config": Model(
@@ -229,26 +240,15 @@ MODELS: dict[str, Model] = {
             "a.weight": Made("F8_E4M3", (128, 128)),
             "a.weight_scale": Made("F32", (2, 2)),
             "b.weight": Made("F8_E4M3", (1, 128)),
-            "b.weight_scale": Made("F8_E8M0", (1, 2)),
+            "b.weight_scale": Made("BF16", (1, 2)),
         },
-        reasons=dict.fromkeys(("a.weight", "b.weight"), "a scale for each block of rows and columns"),
+        reasons=dict.fromkeys(("a.weight", "b.weight"), template.BLOCKS),
         config=compressed(
             "float-quantized", num_bits=8, type="float", strategy="block", block_structure=[64, 64]
         ),
     ),
     "no-convention": Model(
         {
-            "words.weight_packed": Made("I32", (4, 16)),
-            "words.weight_scale": Made("BF16", (4, 4)),
-            "odd.weight_packed": Made("I32", (4, 16)),
-            "odd.weight_scale": Made("BF16", (4, 3)),
-            "odd.weight_shape": sizes(4, 128),
-            "flat.weight_packed": Made("I32", (4, 16)),
-            "flat.weight_scale": Made("BF16", (16,)),
-            "flat.weight_shape": sizes(4, 128),
-            "short.weight_packed": Made("I32", (4, 16)),
-            "short.weight_scale": Made("BF16", (4, 4)),
-            "short.weight_shape": Made("I64", (3,)),
             "signed.weight_packed": Made("I8", (6, 32)),
             "signed.weight_scale": Made("F8_E4M3", (6, 4)),
             "wide.weight_packed": Made("U8", (6, 32)),
@@ -256,30 +256,19 @@ MODELS: dict[str, Model] = {
             "outer.weight_packed": Made("U8", (6, 32)),
             "outer.weight_scale": Made("F8_E4M3", (6, 4)),
             "outer.weight_global_scale": Made("BF16", (1,)),
-            "bytes.weight": Made("U8", (6, 32)),
-            "bytes.weight_scale": Made("F32", (6, 4)),
-            "cube.weight": Made("F8_E4M3", (6, 64)),
-            "cube.weight_scale": Made("F32", (6, 2, 2)),
-            "none.weight": Made("F8_E4M3", (6, 0)),
-            "none.weight_scale": Made("F32", (6, 1)),
-            "ratio.weight": Made("U32", (6, 8)),
-            "ratio.scales": Made("U8", (6, 5)),
         },
-        reasons={
-            f"{base}.{weight}": "no known convention"
-            for weight, bases in (
-                ("weight_packed", ("words", "odd", "flat", "short", "signed", "wide", "outer")),
-                ("weight", ("bytes", "cube", "none", "ratio")),
-            )
-            for base in bases
-        },
+        reasons=dict.fromkeys(
+            ("signed.weight_packed", "wide.weight_packed", "outer.weight_packed"), links.NOT_KNOWN
+        ),
+    ),
+    "no-columns": Model(
+        {"a.weight": Made("F8_E4M3", (6, 0)), "a.weight_scale": Made("F32", (6, 1))},
+        reasons={"a.weight": links.TOO_LARGE},
     ),
     "no-pairs": Model(
         {
             "a_blocks": Made("F32", (6, 4, 16)),
             "a_scales": Made("F32", (6, 4)),
-            "b_blocks": Made("U8", (6, 4, 8)),
-            "b_scales": Made("U8", (6, 4)),
             "c.weight": Made("F32", (6, 8)),
             "c.scales": Made("F32", (6, 8)),
             "d.weight": Made("BF16", (6, 8)),
@@ -287,8 +276,8 @@ MODELS: dict[str, Model] = {
         }
     ),
     "two-bits-in-words": Model(
-        _packed_words(),
-        reasons={"a.weight_packed": "no known convention"},
+        _packed_words(a__weight_packed=Made("I32", (4, 8))),
+        reasons={"a.weight_packed": "elements of 2 bits"},
         config=compressed("pack-quantized", num_bits=2, type="int", strategy="group", group_size=32),
     ),
     "more-zero-points": Model(
@@ -298,19 +287,10 @@ MODELS: dict[str, Model] = {
             "a.weight_zero_point": Made("I8", (6, 1)),
             "b.weight_packed": Made("I32", (4, 16)),
             "b.weight_scale": Made("BF16", (4, 4)),
+            "b.weight_shape": sizes(4, 128),
             "b.weight_zero_point": Made("I32", (1, 4)),
         },
-        reasons={"a.weight": "zero points", "b.weight_packed": "zero points"},
-    ),
-    "one-for-each-expert": Model(
-        {
-            "a.weight": Made("F8_E4M3", (3, 6, 64)),
-            "a.weight_scale": Made("F32", (3,)),
-            "b.weight": Made("F8_E4M3", (6, 64)),
-            "b.weight_scale_inv": Made("F32", ()),
-        },
-        reasons={"a.weight": "one scale for a matrix", "b.weight": "one scale for a matrix"},
-        config=compressed("float-quantized", num_bits=8, type="float", strategy="tensor"),
+        reasons={"a.weight": template.ZERO_POINTS, "b.weight_packed": template.ZERO_POINTS},
     ),
     "modelopt-mxfp4": Model(
         {"a.weight": Made("U8", (6, 32)), "a.weight_scale": Made("U8", (6, 2))},
@@ -323,7 +303,7 @@ MODELS: dict[str, Model] = {
             "a.scale": Made("F8_E8M0", (6, 2)),
             "a.weight_scale": Made("U8", (6, 2)),
         },
-        {"a.weight": Linked(1, 1, 32, "e2m1", (6, 64), "e8m0")},
+        reasons={"a.weight": links.NOT_KNOWN},
     ),
     "int4-by-shape": Model(_packed_words(), {"a.weight_packed": Linked(1, 1, 32, "u4", (4, 128), "bf16")}),
     "int8-words": Model(
@@ -336,28 +316,33 @@ MODELS: dict[str, Model] = {
     ),
     "int4-part-words": Model(
         _packed_words(a__weight_shape=sizes(4, 124)),
-        reasons={"a.weight_packed": "rows that do not fill whole words"},
+        reasons={"a.weight_packed": template.PART_WORDS},
     ),
     "int4-activation-order": Model(
         _packed_words(a__weight_g_idx=Made("I32", (128,))),
-        reasons={"a.weight_packed": "groups in activation order"},
+        reasons={"a.weight_packed": template.ACTIVATION_ORDER},
     ),
-    "swizzled": Model(
+    "swizzled-modelopt": Model(
         {
-            "padded.weight_packed": Made("U8", (130, 40)),
-            "padded.weight_scale": Made("F8_E4M3", (256, 8)),
-            "padded.weight_global_scale": GLOBAL,
-            "flat.weight_packed": Made("U8", (130, 40)),
-            "flat.weight_scale": Made("F8_E4M3", (2048,)),
-            "flat.weight_global_scale": GLOBAL,
-            "tiled.weight_packed": Made("U8", (128, 32)),
-            "tiled.weight_scale": Made("F8_E4M3", (1, 1, 32, 4, 4)),
-            "tiled.weight_global_scale": GLOBAL,
+            "a.weight": Made("U8", (130, 40)),
+            "a.weight_scale": Made("U8", (2048,)),
+            "a.weight_scale_2": Made("F32", ()),
+            "a.input_scale": Made("F32", ()),
         },
-        reasons={
-            f"{name}.weight_packed": "a scale that is swizzled or padded"
-            for name in ("padded", "flat", "tiled")
+        reasons={"a.weight": template.SWIZZLED},
+        config=modelopt("NVFP4"),
+    ),
+    "swizzled-comfyui": Model(
+        {
+            "four.weight": Made("U8", (144, 40)),
+            "four.weight_scale": Made("F8_E4M3", (256, 8)),
+            "four.weight_scale_2": Made("F32", ()),
+            "four.comfy_quant": comfy_quant("nvfp4"),
+            "eight.weight": Made("F8_E4M3", (160, 96)),
+            "eight.weight_scale": Made("U8", (256, 4)),
+            "eight.comfy_quant": comfy_quant("mxfp8"),
         },
+        reasons=dict.fromkeys(("four.weight", "eight.weight"), template.SWIZZLED),
     ),
     "gptq": Model(
         {
@@ -366,7 +351,7 @@ MODELS: dict[str, Model] = {
             "a.scales": Made("F16", (1, 8)),
             "a.g_idx": Made("I32", (128,)),
         },
-        reasons={"a.qweight": "zero points"},
+        reasons={"a.qweight": template.OWN_ORDER},
         config=config(quant_method="gptq", bits=4, group_size=128),
     ),
     "plain": Model(

@@ -325,7 +325,15 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     ),
     "a scale of ModelOpt that is missing": (
         "scale-missing",
-        MODELS["modelopt-nvfp4"]._replace(tensors={"a.weight": Made("U8", (6, 32))}).write,
+        MODELS["modelopt-nvfp4"]
+        ._replace(
+            tensors={
+                "a.weight": Made("U8", (6, 32)),
+                "a.weight_scale_2": Made("F32", ()),
+                "a.input_scale": Made("F32", ()),
+            }
+        )
+        .write,
     ),
     "a scale of MLX that is missing": (
         "scale-missing",
@@ -343,13 +351,9 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
             lambda tensors: tensors.update({"x.weight_scale": Made("U8", (3, 3))}),
         ),
     ),
-    "an outer scale that nothing uses": (
+    "a scale and an outer scale that nothing uses": (
         "scale-unused",
-        changed(
-            "ct-nvfp4",
-            "model.safetensors",
-            lambda tensors: tensors.update({"x.weight_global_scale": Made("F32", (1,))}),
-        ),
+        changed("ct-nvfp4", "model.safetensors", lambda tensors: tensors.pop(f"{Q}.weight_packed")),
     ),
     "a scale of blocks cut short": (
         "scale-shape",
@@ -533,6 +537,10 @@ QUANTIZED = {
 }
 
 
+ELEMENTS = {"U8": 2, "I32": 8}
+"""Elements of four bits in one of a packed weight, by its dtype."""
+
+
 @pytest.mark.parametrize("folder", QUANTIZED)
 def test_a_scale_without_its_last_row_is_told_with_both_names_and_the_numbers(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -540,28 +548,33 @@ def test_a_scale_without_its_last_row_is_told_with_both_names_and_the_numbers(
     copy = copy_of(folder, tmp_path)
     suffix, group_size = QUANTIZED[folder]
     weight, scale = f"{Q}.{suffix}", f"{Q}.weight_scale"
-    rows, columns = tensors_of(copy / "model.safetensors")[scale].shape
+    tensors = tensors_of(copy / "model.safetensors")
+    dtype, (rows, columns) = tensors[scale].dtype, tensors[scale].shape
     edit(
         copy / "model.safetensors",
         lambda tensors: tensors.update({scale: without_last_row(tensors[scale])}),
     )
     assert main(["check", str(copy)]) == 1
-    text = capsys.readouterr().out
-    verdict, note, found = text.splitlines()[:3]
+    verdict, note, found, *others = capsys.readouterr().out.splitlines()
     assert verdict == f"{copy / 'model.safetensors'}: TYPE"
     assert note.startswith("  linked 7: ")
-    assert found.startswith("  scale-count: ")
-    assert f'"{weight}"' in text
-    assert f'"{scale}"' in text
-    assert f"needs {rows * columns} scales" in text
-    assert f"has {(rows - 1) * columns}" in text
-    assert re.search(rf"ceil\(\d+ / {group_size or columns * 64}\) · {rows} = {rows * columns}\n", text)
-    entry_at = int(re.search(rf"{re.escape(str(copy))}/model.safetensors, byte (\d+)", text)[1])  # type: ignore[index]
-    raw = (copy / "model.safetensors").read_bytes()
-    assert raw[entry_at:].startswith(f'"{scale}":'.encode())
+    whole = f"{tensors[weight].dtype} {list(tensors[weight].shape)}"
+    assert found.startswith(
+        f'  scale-shape: "{scale}" is {dtype} [{rows - 1}, {columns}] beside "{weight}" {whole}; '
+    )
+    assert dtype in found.rpartition("; ")[2]
+    assert found.endswith(f" [{rows}, {columns}] there")
+    if group_size:
+        row = tensors[weight].shape[1] * ELEMENTS.get(tensors[weight].dtype, 1)
+        assert f"{row} / {group_size}" in others[0]
+        assert f" = {columns}" in others[0]
+    (entry_at,) = re.findall(
+        rf"{re.escape(str(copy))}/model.safetensors, byte (\d+)  {dtype} ", "\n".join(others)
+    )
+    assert (copy / "model.safetensors").read_bytes()[int(entry_at) :].startswith(f'"{scale}":'.encode())
 
 
-def test_a_wrong_count_across_shards_names_both_files(
+def test_a_wrong_shape_across_shards_is_told_where_the_scale_is_described(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = copy_of("ct-nvfp4-sharded", tmp_path)
@@ -571,13 +584,9 @@ def test_a_wrong_count_across_shards_names_both_files(
     (report,) = json.loads(capsys.readouterr().out)["files"]
     (finding,) = report["findings"]
     assert report["path"] == str(copy / INDEX)
-    assert (finding["rule"], finding["status"], finding["name"]) == (
-        "scale-count",
-        "TYPE",
-        f"{DOWN}.weight_packed",
-    )
+    assert (finding["rule"], finding["status"], finding["name"]) == ("scale-shape", "TYPE", scale)
     assert finding["file"] == str(copy / SECOND)
-    assert finding["message"].endswith(f"({FIRST} and {SECOND})")
+    assert f'beside "{DOWN}.weight_packed" U8 ' in finding["message"]
     raw = (copy / SECOND).read_bytes()
     assert raw[finding["offset"] :][: finding["length"]].startswith(f'"{scale}":'.encode())
     assert raw[finding["offset"] :][: finding["length"]].endswith(b"}")
@@ -588,7 +597,7 @@ def test_an_outer_scale_without_an_element_is_told_where_it_is_described(tmp_pat
     outer = f"{Q}.weight_global_scale"
     edit(copy / "model.safetensors", lambda tensors: tensors.update({outer: Made("F32", (0,))}))
     (found,) = check(copy).findings
-    assert (found.rule, found.name) == ("outer-count", f"{Q}.weight_packed")
+    assert (found.rule, found.name) == ("scale-shape", outer)
     assert (copy / "model.safetensors").read_bytes()[found.offset :].startswith(f'"{outer}":'.encode())
 
 

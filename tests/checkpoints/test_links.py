@@ -9,6 +9,7 @@ import pytest
 
 import kiln_check
 from kiln_check.checkpoints.importer import Imported, import_checkpoint
+from kiln_check.checkpoints.links import IN_UNREAD_FILES
 from tests.checkpoints.building import copy_of, edit
 from tests.checkpoints.models import MODELS, Linked, write_gguf
 from tests.places import CHECKPOINTS
@@ -87,7 +88,7 @@ def test_an_outer_scale_that_may_be_in_another_file_is_not_missed(tmp_path: Path
     )
     done = import_checkpoint(str(copy / "model-00001-of-00002.safetensors"), tmp_path / "out.kiln")
     assert "model.layers.0.self_attn.q_proj.weight_packed" in {one.weight for one in done.plan.unlinked}
-    assert {one.reason for one in done.plan.unlinked} == {"its scale is in another file"}
+    assert {one.reason for one in done.plan.unlinked} == {IN_UNREAD_FILES}
 
 
 def test_the_unpacked_elements_are_those_that_the_packing_package_unpacks(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_a_shard_alone_is_brought_in_unlinked_where_its_scales_are_in_another(
         (copy / "model.safetensors.index.json").unlink()
     shard = copy / "model-00001-of-00002.safetensors"
     done = import_checkpoint(str(shard), tmp_path / "out.kiln")
-    assert {one.reason for one in done.plan.unlinked} == {"its scale is in another file"}
+    assert {one.reason for one in done.plan.unlinked} == {IN_UNREAD_FILES}
     assert sorted(one.weight for one in done.plan.unlinked) == [
         "model.layers.0.mlp.down_proj.weight_packed",
         "model.layers.1.mlp.down_proj.weight_packed",
