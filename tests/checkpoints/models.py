@@ -280,17 +280,23 @@ MODELS: dict[str, Model] = {
         reasons={"a.weight_packed": "elements of 2 bits"},
         config=compressed("pack-quantized", num_bits=2, type="int", strategy="group", group_size=32),
     ),
-    "more-zero-points": Model(
+    "int8-zero-points": Model(
         {
             "a.weight": Made("I8", (6, 64)),
             "a.weight_scale": Made("F32", (6, 1)),
             "a.weight_zero_point": Made("I8", (6, 1)),
-            "b.weight_packed": Made("I32", (4, 16)),
-            "b.weight_scale": Made("BF16", (4, 4)),
-            "b.weight_shape": sizes(4, 128),
-            "b.weight_zero_point": Made("I32", (1, 4)),
         },
-        reasons={"a.weight": template.ZERO_POINTS, "b.weight_packed": template.ZERO_POINTS},
+        reasons={"a.weight": template.ZERO_POINTS},
+        config=compressed("int-quantized", num_bits=8, type="int", strategy="channel", symmetric=False),
+    ),
+    "int4-zero-points": Model(
+        {
+            "a.weight_packed": Made("I32", (4, 16)),
+            "a.weight_scale": Made("BF16", (4, 4)),
+            "a.weight_shape": sizes(4, 128),
+            "a.weight_zero_point": Made("I32", (1, 4)),
+        },
+        reasons={"a.weight_packed": template.ZERO_POINTS},
     ),
     "modelopt-mxfp4": Model(
         {"a.weight": Made("U8", (6, 32)), "a.weight_scale": Made("U8", (6, 2))},
