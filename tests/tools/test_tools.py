@@ -77,3 +77,19 @@ def test_build_corpus_check_tells_a_one_byte_edit(copy: Path) -> None:
     done = run(copy, "build_corpus.py", "--check")
     assert done.returncode == 1
     assert "kiln-v2-scales.kiln" in done.stdout
+
+
+def test_the_page_of_templates_is_up_to_date(root: Path) -> None:
+    done = run(root, "write_templates.py", "--check")
+    assert (done.returncode, done.stdout) == (0, "docs/reference/templates.md is up to date\n")
+
+
+def test_write_templates_check_tells_a_one_byte_edit_and_a_missing_page(root: Path, copy: Path) -> None:
+    shutil.copytree(root / "kiln_check", copy / "kiln_check", ignore=shutil.ignore_patterns("__pycache__"))
+    page = copy / "docs" / "reference" / "templates.md"
+    for change in (edit_one_byte, Path.unlink):
+        change(page)
+        done = run(copy, "write_templates.py", "--check")
+        assert (done.returncode, done.stdout) == (1, "docs/reference/templates.md: out of date\n")
+        assert run(copy, "write_templates.py").returncode == 0
+        assert run(copy, "write_templates.py", "--check").returncode == 0
