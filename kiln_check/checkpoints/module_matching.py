@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kiln_check.checkpoints.conventions.engine import (
@@ -157,6 +158,23 @@ BARE = "bare"
 """The sort of modules of which no config tells."""
 
 
+@dataclass(frozen=True)
+class Elsewhere(Container[str]):
+    """Tensors of a module in files that are not read.
+
+    Attributes:
+        suffixes: of them.
+        is_named: whether an index names them; else they may be there.
+
+    """
+
+    suffixes: frozenset[str]
+    is_named: bool
+
+    def __contains__(self, suffix: object) -> bool:
+        return suffix in self.suffixes
+
+
 class _Judge:
     """Judges modules; each signature once."""
 
@@ -170,21 +188,27 @@ class _Judge:
         self._known: dict[object, Outcome] = {}
         self._readers = readers()
         self._marks = marks()
-        self._all_read = in_unread_files == ()
+        self._all_suffixes = sorted(suffixes())
 
     def outcome(self, module: Module, spread: Parameters) -> Outcome:
         """What is made of a module."""
         declared, bare = self._declared(module)
         members = {suffix: (one.source_dtype, one.shape) for suffix, one in module.tensors.items()}
         given = self._given(module, spread)
-        if not self._all_read:
-            elsewhere = _Elsewhere(module.name, self._in_unread_files)
-            return _judged(declared, members, given, elsewhere)._replace(bare=bare)
-        key = (_identity(declared), tuple(members.items()), tuple(given.items()))
+        elsewhere = self._elsewhere(module.name)
+        key = (_identity(declared), tuple(members.items()), tuple(given.items()), elsewhere)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _judged(declared, members, given, ())._replace(bare=bare)
+            known = self._known[key] = _judged(declared, members, given, elsewhere)._replace(bare=bare)
         return known
+
+    def _elsewhere(self, module: str) -> Elsewhere:
+        names = self._in_unread_files
+        if isinstance(names, Sized) and not len(names):
+            return Elsewhere(frozenset(), True)
+        if isinstance(names, AnyName):
+            return Elsewhere(frozenset(self._all_suffixes), False)
+        return Elsewhere(frozenset(one for one in self._all_suffixes if module + one in names), True)
 
     def _declared(self, module: Module) -> tuple[Declared | Excluded | None, bool]:
         """What is said of a module, and whether no config says it: then a name that one tool has may."""
@@ -225,22 +249,11 @@ def _identity(declared: Declared | Excluded | None) -> object:
     return declared
 
 
-class _Elsewhere(Container[str]):
-    """Suffixes of a module's tensors that may be in files that are not read."""
-
-    def __init__(self, module: str, in_unread_files: Container[str]) -> None:
-        self._module, self._in_unread_files = module, in_unread_files
-        self.is_named = not isinstance(in_unread_files, AnyName)
-
-    def __contains__(self, suffix: object) -> bool:
-        return isinstance(suffix, str) and self._module + suffix in self._in_unread_files
-
-
 def _judged(
     declared: Declared | Excluded | None,
     members: Members,
     given: Parameters,
-    elsewhere: Container[str],
+    elsewhere: Elsewhere,
 ) -> Outcome:
     if isinstance(declared, Excluded):
         return _excluded(declared, members)
@@ -323,7 +336,7 @@ def _nearest(fits: Sequence[Fit], members: Members) -> Fit:
     return min(fits, key=distance)
 
 
-def _held(found: Fit, members: Members, elsewhere: Container[str], parameters: Parameters) -> Outcome:
+def _held(found: Fit, members: Members, elsewhere: Elsewhere, parameters: Parameters) -> Outcome:
     template = found.template
     sort = template.name
     if found.faults:
@@ -344,9 +357,8 @@ def _lengths(found: Fit) -> tuple[int, ...] | None:
     return (*(experts if isinstance(experts, tuple) else ()), rows, columns)
 
 
-def _is_apart(found: Fit, members: Members, elsewhere: Container[str], parameters: Parameters) -> bool:
+def _is_apart(found: Fit, members: Members, elsewhere: Elsewhere, parameters: Parameters) -> bool:
     """Whether a tensor that decides how Kiln stores the module may be, or is, in another file."""
-    is_named = isinstance(elsewhere, _Elsewhere) and elsewhere.is_named
     hold = found.template.holds
     deciding = {slot.suffix for slot in found.template.slots if not slot.when}
     if isinstance(hold, Hold):
@@ -354,13 +366,13 @@ def _is_apart(found: Fit, members: Members, elsewhere: Container[str], parameter
     return any(
         slot.suffix in deciding
         and slot.suffix not in members
-        and (is_named or is_expected(slot, parameters) is not False)
+        and (elsewhere.is_named or is_expected(slot, parameters) is not False)
         and slot.suffix in elsewhere
         for slot in found.template.slots
     )
 
 
-def _bare(members: Members, given: Parameters, elsewhere: Container[str]) -> Outcome:
+def _bare(members: Members, given: Parameters, elsewhere: Elsewhere) -> Outcome:
     """Hold a module that no config declares to what alone fits it.
 
     Without a config it is at fault only where no format of a tool that names tensors so, with whatever
@@ -440,7 +452,7 @@ def _is_scale_alone(members: Members) -> bool:
     )
 
 
-def _unused(members: Members, elsewhere: Container[str]) -> Outcome:
+def _unused(members: Members, elsewhere: Elsewhere) -> Outcome:
     """A scale without a weight."""
     templates = [
         template
