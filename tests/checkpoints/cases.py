@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,3 +128,30 @@ def words(**changes: Made) -> dict[str, Made]:
 def without(tensors: Mapping[str, Made], name: str) -> dict[str, Made]:
     """The tensors but one."""
     return {other: made for other, made in tensors.items() if other != name}
+
+
+def layers(module: Mapping[str, Made]) -> dict[str, Made]:
+    """Three layers of a module whose names begin with "x"."""
+    return {
+        f"l.{layer}.q{name.removeprefix('x')}": made for layer in range(3) for name, made in module.items()
+    }
+
+
+def changes_of(tensors: Mapping[str, Made], names: Iterable[str]) -> Iterator[tuple[str, dict[str, Made]]]:
+    """The tensors with one of some lost, or longer or shorter by one, or of another dtype, one at a time."""
+    for name in names:
+        dtype, shape, _ = tensors[name]
+        yield name, without(tensors, name)
+        for axis, length in enumerate(shape):
+            for other in {length - 1, length + 1} - {0}:
+                yield name, {**tensors, name: Made(dtype, (*shape[:axis], other, *shape[axis + 1 :]))}
+        yield name, {**tensors, name: Made("F64", shape)}
+
+
+def hold_to_each_change(case: Case, folder: Path, names: Iterable[str]) -> None:
+    """Change some tensors of a sound checkpoint, one at a time: a finding names the module each time."""
+    for name, tensors in changes_of(case.tensors, names):
+        report = check_checkpoint(case._replace(tensors=tensors).write(folder))
+        assert report.verdict == "TYPE", (name, tensors.get(name))
+        module = name[: name.index(".q") + 2]
+        assert any(found.name is not None and found.name.startswith(module) for found in report.findings)
