@@ -47,7 +47,7 @@ def _micro(format_: str, bits: int, group: int, hold: Hold | str, *more: Slot) -
         Slot(".scales", "U8", "[*E, N, K / g]"),
         *more,
     )
-    return Template(NAME, format_, slots, hold, {"b": (bits,), "g": (group,)})
+    return Template(NAME, format_, slots, hold, {"b": (bits,), "g": (group,)}, closed=True)
 
 
 _NVFP4 = Hold("e2m1", "g", ".scales", "f8e4m3")

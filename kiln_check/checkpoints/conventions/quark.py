@@ -61,7 +61,8 @@ INPUTS = (
 def _template(format_: str, scheme: str, weight: Slot, scales: str, holds: str) -> Template:
     """Elements in rows; `holds` is the dtype in Kiln, or the reason why there is none."""
     shape, group = SCHEMES[scheme], SHARING[scheme]
-    stored: Hold | str = Hold(holds, group or "K", SCALE, "e8m0" if scales == E8M0 else None)
+    unless = ((ZERO_POINT, ZERO_POINTS),)
+    stored: Hold | str = Hold(holds, group or "K", SCALE, "e8m0" if scales == E8M0 else None, unless=unless)
     if group is None:
         stored = ONE_SCALE
     elif " " in holds:
