@@ -1,60 +1,122 @@
-"""Which checkpoints a folder holds."""
+"""Which checkpoints a folder holds, and to which of them a file belongs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import NamedTuple
 
-from kiln_check.checkpoints.checkpoint import NUMBERED
-from kiln_check.checkpoints.index import read_index
-
-INDEX_END = ".safetensors.index.json"
-"""How the name of an index ends that is looked for; PyTorch's own end otherwise."""
+from kiln_check.checkpoints.companions import Configs, read_configs
+from kiln_check.checkpoints.index import is_index_name, is_safetensors_index_name, read_index
+from kiln_check.checkpoints.readers import READERS, read_file
+from kiln_check.checkpoints.shards import Missing, shards_among
 
 
 class Place(NamedTuple):
     """Where a checkpoint is.
 
     Attributes:
-        path: the index, or a file.
-        shards: the files of a checkpoint without an index; `path` is the first.
+        path: the index, or the first file.
+        files: paths of the files that hold tensors; none where an index names them.
+        missing: the shards that the numbers of the files leave out.
+        is_part: whether an index names other files of the same numbering, and none of these.
+        consulted: paths of the indexes that were read to find out whether they name a file.
+        keeps_configs: whether import keeps the configs in the same folder; those beside an
+            index it always keeps.
 
     """
 
     path: str
-    shards: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    missing: Missing | None = None
+    is_part: bool = False
+    consulted: tuple[str, ...] = ()
+    keeps_configs: bool = False
 
 
-def checkpoints_in(folder: str, names: Sequence[str]) -> list[Place]:
-    """The checkpoints among the files of one folder, by name.
-
-    An index stands for the files that it names. Files that are numbered as shards,
-    and that no index names, are one checkpoint; every other file is one by itself.
-    """
-    places = []
-    listed: set[str] = set()
-    for name in names:
-        if name.endswith(INDEX_END):
-            path = os.path.join(folder, name)
-            places.append(Place(path))
-            listed.update(_listed(path))
-    sets: dict[tuple[str, str, str], list[str]] = {}
-    for name in sorted(names):
-        numbered = NUMBERED.fullmatch(name)
-        if name in listed:
-            continue
-        if numbered is not None:
-            sets.setdefault((numbered[1], numbered[3], numbered[4]), []).append(os.path.join(folder, name))
-        elif name.endswith((".safetensors", ".gguf")):
-            places.append(Place(os.path.join(folder, name)))
-    places += [Place(shards[0], tuple(shards)) for shards in sets.values()]
-    return sorted(places)
+def is_checkpoint_name(name: str) -> bool:
+    """Whether a file of this name is one of a checkpoint, or an index."""
+    return name.endswith(tuple(READERS)) or is_index_name(name)
 
 
-def _listed(path: str) -> set[str]:
-    """The files that an index names; none where it can't be read, which its check says."""
-    try:
-        return {listed.file for listed in read_index(path).weight_map.values()}
-    except OSError:
-        return set()
+def file_names(folder: str) -> list[str]:
+    """The names in a folder that are no folders', in order. Raises OSError where it can't be listed."""
+    with os.scandir(folder or os.curdir) as entries:
+        return sorted(entry.name for entry in entries if not entry.is_dir())
+
+
+class Folder:
+    """What lies in a folder, read once for all of its checkpoints."""
+
+    def __init__(self, path: str, names: Sequence[str] | None = None) -> None:
+        """Take a folder, and the names of its files where they are known."""
+        self.path = path
+        self._names = names
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """Names in the folder, in order; none where it can't be listed, which reading its files says."""
+        if self._names is not None:
+            return sorted(self._names)
+        try:
+            return file_names(self.path)
+        except OSError:
+            return []
+
+    @cached_property
+    def configs(self) -> Configs:
+        """The configs in the folder. Raises OSError where one can't be read."""
+        return read_configs(self.path, self.names)
+
+    @cached_property
+    def places(self) -> Sequence[Place]:
+        """The checkpoints in the folder, by name.
+
+        An index stands for the files that it names. Shards that no index names are one
+        checkpoint, and every other file is one by itself.
+        """
+        return sorted([*(Place(path) for path in self._listed), *self._unlisted])
+
+    def places_of(self, name: str) -> Sequence[Place]:
+        """The checkpoints that a file belongs to: more than one where several indexes name it."""
+        named_by = [Place(path) for path, files in self._listed.items() if name in files]
+        path = os.path.join(self.path, name)
+        return (
+            named_by or [place for place in self._unlisted if path in place.files] or [Place(path, (path,))]
+        )
+
+    @cached_property
+    def _listed(self) -> Mapping[str, frozenset[str]]:
+        """The names that each index gives, by its path; none where it can't be read, which its check says."""
+        found = {}
+        for name in filter(is_safetensors_index_name, self.names):
+            path = os.path.join(self.path, name)
+            files: frozenset[str] = frozenset()
+            with suppress(OSError):
+                files = frozenset(listed.file for listed in read_index(path).weight_map.values())
+            found[path] = files
+        return found
+
+    @cached_property
+    def _unlisted(self) -> Sequence[Place]:
+        """The checkpoints of files that no index names."""
+        listed = frozenset[str]().union(*self._listed.values())
+        names = [name for name in self.names if name.endswith(tuple(READERS))]
+        places = []
+        for shards in shards_among(names, self._tensor_names):
+            unlisted = [os.path.join(self.path, name) for name in shards.names if name not in listed]
+            if unlisted:
+                is_part = len(unlisted) < len(shards.names)
+                missing = None if is_part else shards.missing
+                places.append(Place(unlisted[0], tuple(unlisted), missing, is_part, tuple(self._listed)))
+        return places
+
+    def _tensor_names(self, name: str) -> Sequence[str]:
+        """The names of a file's tensors; none where it can't be read, which its check says."""
+        try:
+            file = read_file(os.path.join(self.path, name))
+        except (OSError, MemoryError):
+            return ()
+        return [tensor.name for tensor in (*file.tensors, *file.truncated)]
