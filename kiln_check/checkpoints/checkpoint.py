@@ -91,7 +91,9 @@ def read_place(place: Place, folder: Folder | None = None) -> Checkpoint:
         place: where they are.
         folder: what is known of their folder, where several checkpoints of it are read.
 
-    Raises OSError when a file can't be read. A shard that is not there is a finding.
+    Raises:
+        OSError: a file can't be read. A shard that is not there is a finding.
+
     """
     configs = (Folder(os.path.dirname(place.path)) if folder is None else folder).configs
     read = _read_files(place) if place.files else _read_indexed(place.path)
@@ -193,8 +195,10 @@ def _file_missing(index: Index, name: str, mentions: Sequence[Listed]) -> Findin
 
 
 def _shards_missing(path: str, missing: Missing) -> Finding:
-    are = "is" if missing.count == 1 else "are"
-    message = f"of {missing.total} shards {missing.count} {are} missing, the first {quote(missing.first)}"
+    are = "is" if missing.num_missing == 1 else "are"
+    message = (
+        f"of {missing.total} shards {missing.num_missing} {are} missing, the first {quote(missing.first)}"
+    )
     return finding("shard-missing", message, path)
 
 
@@ -257,10 +261,10 @@ def _doubles(
 ) -> Iterator[Finding]:
     """Copies of a tensor that do not belong to the model.
 
-    A loader that goes by the index takes the copy that the index names. transformers (from_pretrained, for a
-    sharded checkpoint) and vLLM (its iterator over safetensors files) take from the index which files there are,
-    and read each whole, by name: the last copy stays. So a copy before the one that the index names is left over
-    and does no harm; one after it replaces the right one.
+    A loader that goes by the index takes the copy that the index names. transformers (from_pretrained, of a
+    sharded checkpoint) and vLLM (its iterator over safetensors files) take from the index which files there
+    are, and read each whole, by name: the last copy stays. So a copy before the one that the index names is
+    left over and does no harm; one after it takes its place.
     """
     order = {file.path: number for number, file in enumerate(files)}
     for name, copies in _copies(files).items():
@@ -279,7 +283,9 @@ def _doubles(
             elif comes_last:
                 which = f"the index names {base}, but loaders that read whole files keep the copy in {other}"
             else:
-                which = f"the index names {base}, and every loader keeps that copy; the one in {other} is left over"
+                which = (
+                    f"the index names {base}, whose copy every loader keeps; the one in {other} is left over"
+                )
             yield finding(
                 "two-shards",
                 f"tensor {quote(name)} {printable(f'{both}; {which}')}",

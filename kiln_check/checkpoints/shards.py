@@ -1,8 +1,8 @@
 """Shards without an index: files of one checkpoint, told by the numbers in their names.
 
-`model-00001-of-00002` says how many there are. Other numbers, `out-00001` or `rank-0-part-1`, number shards where
-the files hold different tensors; the same tensors under other numbers are other models, such as `epoch-1` and
-`epoch-2`.
+`model-00001-of-00002` says how many there are. Other numbers, `out-00001` or `rank-0-part-1`, number shards
+where the files hold different tensors; the same tensors under other numbers are other models, such as
+`epoch-1` and `epoch-2`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Missing(NamedTuple):
     """Shards that are not there.
 
     Attributes:
-        count: how many.
+        num_missing: how many.
         total: how many shards there are to be.
         first: the name of the first that is missing.
 
     """
 
-    count: int
+    num_missing: int
     total: int
     first: str
 
@@ -58,7 +58,8 @@ def shards_among(names: Iterable[str], tensor_names: TensorNames) -> list[Shards
 
     Args:
         names: of files of checkpoints.
-        tensor_names: is asked for files whose names differ in numbers alone, and don't say how many there are.
+        tensor_names: is asked for files whose names differ in numbers alone, and don't say
+            how many there are.
 
     """
     totals: dict[tuple[object, ...], list[str]] = {}
@@ -104,13 +105,16 @@ def _missing_of_total(names: Sequence[str]) -> Missing | None:
 
 
 def _freely_numbered(names: list[str], tensor_names: TensorNames) -> list[Shards]:
-    """Files whose names differ in numbers alone: one checkpoint, or one for each first number that differs."""
+    """Files whose names differ in numbers alone: one checkpoint, or one for each first number.
+
+    Numbers that leave out more than there are number no shards.
+    """
     if len(names) == 1:
         return [Shards(tuple(names))]
     numbers = [_numbers(name) for name in names]
     differing = [place for place, values in enumerate(zip(*numbers, strict=True)) if len(set(values)) > 1]
     missing = _missing_between(names, numbers, differing)
-    if (missing is None or missing.count <= len(names)) and not _are_same_tensors(names, tensor_names):
+    if (missing is None or missing.num_missing <= len(names)) and not _are_same_tensors(names, tensor_names):
         return [Shards(tuple(names), missing)]
     if len(differing) < 2:
         return [Shards((name,)) for name in names]
@@ -130,7 +134,7 @@ def _are_same_tensors(names: Sequence[str], tensor_names: TensorNames) -> bool:
 def _missing_between(
     names: Sequence[str], numbers: Sequence[tuple[int, ...]], differing: Sequence[int]
 ) -> Missing | None:
-    """What the numbers leave out: each that differs counts up from the lowest, 0 or 1, under those before it."""
+    """What the numbers leave out: each that differs counts from 0 or 1 up, anew for those before it."""
     values: dict[tuple[int, ...], set[int]] = {}
     example: dict[tuple[int, ...], str] = {}
     lowest = [min(one[place] for one in numbers) for place in differing]
