@@ -150,15 +150,15 @@ _RULES = (
         "Why: which of the two is loaded depends on the loader. The copy that the index names is checked. A "
         "loader that goes by the index takes it; transformers and vLLM read whole files in the order of "
         "their names, so that the last copy stays. A copy before the one that the index names is left over, "
-        "a warning: every loader takes the right one. One after it, or without an index, is an error.\n\n"
+        "a warning: they all take the right one. One after it, or without an index, is an error.\n\n"
         "Fix: remove the copy that is left over.",
     ),
     CheckpointRule(
         "index-size",
         "LENGTH",
         "The total_size of an index's metadata is the size of all tensors in bytes.\n\n"
-        "Why: loaders don't need it; tools that plan memory or downloads do. One that is off shows that the index "
-        "was written for other files.\n\n"
+        "Why: loaders don't need it; tools that plan memory or downloads do. One that is off shows that the "
+        "index was written for other files.\n\n"
         "Fix: write the index again with the files, or put in the number that the finding gives.",
         "never",
         "warning",

@@ -152,8 +152,8 @@ def _pieces(file: _File) -> Iterator[Piece]:
 def _compare_with_head(file: _File, scales: set[int], names: Container[str]) -> None:
     """See that the file's own head still describes what follows it.
 
-    `names` are those of all tensors of the Kiln file: one that the head describes and that belongs to another file
-    is a copy that was left over, and was kept as bytes.
+    `names` are those of all tensors of the Kiln file. One that the head describes and that belongs to another
+    file is a copy that was left over, and was kept as bytes.
 
     Raises KilnError where it does not: the Kiln file was changed after the import.
     """

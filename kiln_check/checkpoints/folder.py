@@ -113,6 +113,10 @@ class Folder:
                 places.append(Place(unlisted[0], tuple(unlisted), missing, is_part, tuple(self._listed)))
         return places
 
+    @cached_property
+    def _unlisted_by_file(self) -> Mapping[str, Place]:
+        return {path: place for place in self._unlisted for path in place.files}
+
     def _tensor_names(self, name: str) -> Sequence[str]:
         """The names of a file's tensors; none where it can't be read, which its check says."""
         try:

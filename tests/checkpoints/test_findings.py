@@ -479,14 +479,7 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
 
 def check(path: Path) -> Report:
     """What `kiln check` makes of a path that is one checkpoint."""
-    if path.is_dir():
-        lead = path / INDEX
-        if not lead.exists():
-            names = (*path.glob("model*.safetensors"), *path.glob("model-*.gguf"))
-            shards = sorted(str(shard) for shard in names)
-            return check_checkpoint(shards[0], shards if "-of-" in shards[0] else ())
-        path = lead
-    return check_checkpoint(str(path))
+    return check_checkpoint(path)
 
 
 @pytest.mark.parametrize("case", CASES)
