@@ -155,7 +155,7 @@ def _storing_fault(tensor: SourceTensor) -> Finding | None:
 
 
 def _kept_name(prefix: str, path: str) -> tuple[str, list[Finding]]:
-    """A name of import's own for bytes of a file that are no tensor, and what is wrong with the file's name."""
+    """A name of import's own for bytes of a file that are no tensor; and what is wrong with the file's."""
     base = os.path.basename(path)
     escaped = _escaped(base)
     if base == escaped:
