@@ -64,6 +64,7 @@ def targets(path: str, folders: Folders) -> Iterator[Target]:
     elif not os.path.lexists(path) and _is_pattern(path):
         yield from _matching(path, folders)
     elif is_checkpoint(path):
+        yield from _faulty_indexes_of(path, folders)
         yield from places_of(path, folders)
     else:
         yield KilnPath(path)
@@ -89,6 +90,12 @@ def places_of(path: str, folders: Folders) -> list[Place]:
     if not os.path.lexists(path):
         return [Place(path, (path,))]
     return list(folders.get(parent).places_of(name))
+
+
+def _faulty_indexes_of(path: str, folders: Folders) -> Sequence[Place]:
+    """The indexes that ought to name a file and can't be read."""
+    parent, name = os.path.split(path)
+    return folders.get(parent).faulty_indexes(name) if os.path.lexists(path) else ()
 
 
 def checkpoint_at(path: str) -> Place:

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 
 from kiln_check.checking import check_source, unreadable
-from kiln_check.checkpoints.checkpoint import Checkpoint, read_place
+from kiln_check.checkpoints.checkpoint import read_place
 from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.plan import Plan, plan
-from kiln_check.checkpoints.summary import foreign_lines, link_lines
-from kiln_check.constants import FINDINGS_SHOWN
+from kiln_check.checkpoints.summary import file_lines, foreign_lines, link_lines
 from kiln_check.errors import KilnError, UsageError
 from kiln_check.paths import checkpoint_at
 from kiln_check.report import OK, Finding, Report
@@ -76,19 +75,11 @@ def report_on(made: Plan, layout: Layout, path: str) -> Report:
 
 def _notes(made: Plan, findings: Sequence[Finding]) -> Iterator[str]:
     """The files, what is linked and what is not; weights that a finding tells of are left out."""
-    yield from _file_lines(made.checkpoint)
+    yield from file_lines(made.checkpoint.files)
     faulty = {found.name for found in findings}
     links = [link for link in made.links if link.weight not in faulty]
     yield from link_lines(links, [one for one in made.unlinked if one.finding is None])
     yield from foreign_lines(made.checkpoint.tensors().values())
-
-
-def _file_lines(checkpoint: Checkpoint) -> Iterator[str]:
-    """A line with the names of the files, where they are several."""
-    names = [os.path.basename(file.path) for file in checkpoint.files]
-    if len(names) > 1:
-        more = [f"{len(names) - FINDINGS_SHOWN} more"] if len(names) > FINDINGS_SHOWN else []
-        yield f"files {len(names)}: {', '.join([*names[:FINDINGS_SHOWN], *more])}"
 
 
 def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding) -> Finding:

@@ -36,6 +36,21 @@ class Place(NamedTuple):
     keeps_configs: bool = False
 
 
+class _Listing(NamedTuple):
+    """What an index says of the files beside it.
+
+    Attributes:
+        stem: what the index's own name begins with, as its files' names do.
+        files: the names that it gives.
+        is_sound: whether it could be read, and nothing is wrong with it by itself.
+
+    """
+
+    stem: str
+    files: frozenset[str]
+    is_sound: bool
+
+
 def is_checkpoint_name(name: str) -> bool:
     """Whether a file of this name is one of a checkpoint, or an index."""
     return name.endswith(tuple(READERS)) or is_index_name(name)
@@ -77,32 +92,40 @@ class Folder:
         An index stands for the files that it names. Shards that no index names are one
         checkpoint, and every other file is one by itself.
         """
-        return sorted([*(Place(path) for path in self._listed), *self._unlisted])
+        places = [*map(Place, self._listings), *self._unlisted]
+        return sorted(places, key=lambda place: place.path)
 
     def places_of(self, name: str) -> Sequence[Place]:
         """The checkpoints that a file belongs to: more than one where several indexes name it."""
-        named_by = [Place(path) for path, files in self._listed.items() if name in files]
+        named_by = [Place(index) for index, listing in self._listings.items() if name in listing.files]
         path = os.path.join(self.path, name)
-        return (
-            named_by or [place for place in self._unlisted if path in place.files] or [Place(path, (path,))]
-        )
+        return named_by or [self._unlisted_by_file.get(path, Place(path, (path,)))]
+
+    def faulty_indexes(self, name: str) -> Sequence[Place]:
+        """The indexes that are not sound and do not name a file, though their own names begin as its does."""
+        return [
+            Place(index)
+            for index, listing in self._listings.items()
+            if not listing.is_sound and name not in listing.files and name.startswith(listing.stem)
+        ]
 
     @cached_property
-    def _listed(self) -> Mapping[str, frozenset[str]]:
-        """The names that each index gives, by its path; none where it can't be read, which its check says."""
+    def _listings(self) -> Mapping[str, _Listing]:
+        """What each index says, by its path."""
         found = {}
         for name in filter(is_safetensors_index_name, self.names):
             path = os.path.join(self.path, name)
-            files: frozenset[str] = frozenset()
+            found[path] = _Listing(name.partition(".")[0], frozenset(), False)
             with suppress(OSError):
-                files = frozenset(listed.file for listed in read_index(path).weight_map.values())
-            found[path] = files
+                index = read_index(path)
+                files = frozenset(listed.file for listed in index.weight_map.values())
+                found[path] = found[path]._replace(files=files, is_sound=not index.findings)
         return found
 
     @cached_property
     def _unlisted(self) -> Sequence[Place]:
         """The checkpoints of files that no index names."""
-        listed = frozenset[str]().union(*self._listed.values())
+        listed = {name for listing in self._listings.values() for name in listing.files}
         names = [name for name in self.names if name.endswith(tuple(READERS))]
         places = []
         for shards in shards_among(names, self._tensor_names):
@@ -110,7 +133,7 @@ class Folder:
             if unlisted:
                 is_part = len(unlisted) < len(shards.names)
                 missing = None if is_part else shards.missing
-                places.append(Place(unlisted[0], tuple(unlisted), missing, is_part, tuple(self._listed)))
+                places.append(Place(unlisted[0], tuple(unlisted), missing, is_part, tuple(self._listings)))
         return places
 
     @cached_property

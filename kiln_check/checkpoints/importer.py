@@ -12,7 +12,7 @@ from kiln_check.checkpoints.checkpoint import Checkpoint, read_checkpoint
 from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
 from kiln_check.checkpoints.links import COUNT, Link, Unlinked
 from kiln_check.checkpoints.plan import Plan, plan, unlink
-from kiln_check.checkpoints.summary import foreign_lines, link_lines
+from kiln_check.checkpoints.summary import file_lines, foreign_lines, link_lines
 from kiln_check.constants import FINDINGS_SHOWN
 from kiln_check.errors import KilnError
 from kiln_check.report import Finding, Report
@@ -121,10 +121,11 @@ def _expected_count(link: Link) -> int:
 
 
 def closing_report(done: Imported) -> str:
-    """What was linked by which template, and what was not and why, as lines of text."""
+    """The files, what was linked by which template, and what was not and why, as lines of text."""
     files = plural(len(done.plan.checkpoint.files), "file")
     sources = plural(len(done.plan.checkpoint.tensors()), "tensor")
     lines = [f"{done.path}: {sources} of {files}, {plural(done.size, 'byte')}"]
+    lines += [f"  {line}" for line in file_lines(done.plan.checkpoint.files)]
     lines += [f"  {line}" for line in link_lines(done.plan.links, done.plan.unlinked)]
     lines += [f"  {line}" for line in foreign_lines(done.plan.checkpoint.tensors().values())]
     lines += [f"  {found.rule}: {found.message}" for found in done.findings[:FINDINGS_SHOWN]]
