@@ -1,4 +1,4 @@
-"""What interop itself finds wrong with a checkpoint, beside the rules of the layout page."""
+"""What is found wrong with a checkpoint, beside the rules of the layout page."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ _RULES = (
     CheckpointRule(
         "shard-missing",
         "LENGTH",
-        "Each file that an index names lies beside the index.\n\n"
+        "Each file that an index names lies beside the index; without an index, the numbers in the names of "
+        "shards leave none out.\n\n"
         "Why: the tensors in it are missing, scales perhaps among them.\n\nFix: get the file.",
     ),
     CheckpointRule(
@@ -244,7 +245,7 @@ def finding(
     value: str = "",
     level: Level | None = None,
 ) -> Finding:
-    """A finding of interop's own, on bytes of a file of the checkpoint.
+    """A finding on bytes of a file of the checkpoint.
 
     Args:
         rule: a name of CHECKPOINT_RULES.

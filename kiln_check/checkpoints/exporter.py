@@ -99,7 +99,7 @@ def _write(file: _File, path: str, target: str) -> None:
 
 
 def _files(kiln: KilnFile, path: str) -> Iterator[_File]:
-    """The files in the directory's order (see `planning`).
+    """The files in the directory's order (see `plan`).
 
     Raises KilnError for a name that is no file's, or that comes twice, and for a
     tensor that belongs to no file.
