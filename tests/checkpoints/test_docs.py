@@ -68,3 +68,17 @@ def test_every_form_is_told(form: Form, page: str) -> None:
     names = {f"`X{form.weight}`", f"`X{form.scale}`"}
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     assert any(names <= set(re.findall("`[^`]*`", row)) for row in rows)
+
+
+def test_the_python_of_the_page_prints_what_it_says(page: str, root: Path, tmp_path: Path) -> None:
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    (tmp_path / "tests").symlink_to(root / "tests")
+    done = subprocess.run(
+        [sys.executable, "-c", found[1]],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=dict(os.environ, PYTHONPATH=str(root)),
+    )
+    assert (done.stdout, done.stderr) == (found[2], "")

@@ -1,4 +1,4 @@
-"""A shard given by its name is checked as the checkpoint that it belongs to, however its shards are numbered."""
+"""A shard given by its name is checked as the checkpoint that it belongs to, whatever its numbering."""
 
 from __future__ import annotations
 
