@@ -131,7 +131,7 @@ def _places_in(path: str) -> list[Place]:
         names = file_names(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    return [place._replace(keeps_configs=True) for place in Folder(path, names).places]
+    return list(Folder(path, names).places)
 
 
 def _is_pattern(path: str) -> bool:

@@ -74,22 +74,25 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Read the headers of the files of the checkpoint that a path means.
 
     Args:
-        path: a .safetensors or .gguf file, an index, or a folder with one checkpoint.
+        path: a .safetensors or .gguf file, an index, or a folder with one checkpoint. The
+            configs in a folder belong to its checkpoint.
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
         UsageError: the path means no checkpoint, or several.
 
     """
-    return read_place(checkpoint_at(os.fspath(path)))
+    return read_place(checkpoint_at(os.fspath(path)), with_companions=os.path.isdir(path))
 
 
-def read_place(place: Place, folder: Folder | None = None) -> Checkpoint:
+def read_place(place: Place, folder: Folder | None = None, *, with_companions: bool = False) -> Checkpoint:
     """Read the headers of the files of a checkpoint.
 
     Args:
         place: where they are.
         folder: what is known of their folder, where several checkpoints of it are read.
+        with_companions: whether the configs in the folder belong to it; those beside an
+            index always do.
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
@@ -99,7 +102,7 @@ def read_place(place: Place, folder: Folder | None = None) -> Checkpoint:
     read = _read_files(place) if place.files else _read_indexed(place.path)
     by_file = [one for file in read.files for one in file.findings]
     faulty = {one.name for one in by_file if one.rule in UNREAD}
-    kept = tuple(configs.fingerprints) if place.keeps_configs or not place.files else ()
+    kept = tuple(configs.fingerprints) if with_companions or not place.files else ()
     return Checkpoint(
         place.path,
         tuple(read.files),

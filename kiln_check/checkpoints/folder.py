@@ -23,8 +23,6 @@ class Place(NamedTuple):
         missing: the shards that the numbers of the files leave out.
         is_part: whether an index names other files of the same numbering, and none of these.
         consulted: paths of the indexes that were read to find out whether they name a file.
-        keeps_configs: whether import keeps the configs in the same folder; those beside an
-            index it always keeps.
 
     """
 
@@ -33,7 +31,6 @@ class Place(NamedTuple):
     missing: Missing | None = None
     is_part: bool = False
     consulted: tuple[str, ...] = ()
-    keeps_configs: bool = False
 
 
 class _Listing(NamedTuple):
