@@ -25,7 +25,7 @@ def fingerprint_of(path_or_fd: str | int) -> FileFingerprint:
 
 
 class Span(NamedTuple):
-    """Bytes of a file: `length` of them from `offset` on; with a fingerprint, of the file in that state alone."""
+    """Bytes of a file: `length` of them from `offset` on; of the file in the fingerprint's state, if any."""
 
     path: str
     offset: int

@@ -286,9 +286,7 @@ def _doubles(
             elif comes_last:
                 which = f"the index names {base}, but loaders that read whole files keep the copy in {other}"
             else:
-                which = (
-                    f"the index names {base}, whose copy every loader keeps; the one in {other} is left over"
-                )
+                which = f"the index names {base}, which comes last too; the copy in {other} is left over"
             yield finding(
                 "two-shards",
                 f"tensor {quote(name)} {printable(f'{both}; {which}')}",

@@ -154,9 +154,8 @@ def test_a_relative_path_and_the_current_folder_are_paths(
 ) -> None:
     copy = copy_of("ct-nvfp4-sharded", tmp_path)
     monkeypatch.chdir(copy)
-    (report,) = check_paths(
-        ["model-00001-of-00002.safetensors", os.curdir, "model-00002-of-00002.safetensors"]
-    )
+    shards = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    (report,) = check_paths([shards[0], os.curdir, shards[1]])
     assert (report.path, report.verdict) == ("model.safetensors.index.json", "OK")
     assert kiln_check.check(os.curdir).path == os.path.join(os.curdir, "model.safetensors.index.json")
     (copy / "other.safetensors").write_bytes(safetensors_bytes({}))
