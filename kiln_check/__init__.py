@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kiln_check.checking import check as check
     from kiln_check.checkpoints.check import check_checkpoint as check_checkpoint
     from kiln_check.checkpoints.exporter import export_checkpoint as export_checkpoint
     from kiln_check.checkpoints.importer import import_checkpoint as import_checkpoint
     from kiln_check.errors import KilnError as KilnError
+    from kiln_check.fleet import check as check
     from kiln_check.reader import KilnFile as KilnFile
     from kiln_check.reader import Tensor as Tensor
     from kiln_check.reader import open as open
@@ -38,7 +38,7 @@ _HOMES = {
     "Report": "report",
     "Span": "spans",
     "Tensor": "reader",
-    "check": "checking",
+    "check": "fleet",
     "check_checkpoint": "checkpoints.check",
     "export_checkpoint": "checkpoints.exporter",
     "import_checkpoint": "checkpoints.importer",

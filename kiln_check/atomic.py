@@ -262,7 +262,7 @@ def _write_all(file: BinaryIO, data: memoryview) -> int:
 def _copy_span(source: BinaryIO, span: Span, file: BinaryIO, advance: Advance) -> None:
     """Copy a span to the file's position, by the kernel where that is fastest.
 
-    Raises OSError when the source ends before the span does, or is not as its stamp says.
+    Raises OSError when the source ends before the span does, or is not as its fingerprint says.
     """
     _must_be_unchanged(source, span)
     offset, left = span.offset, span.length

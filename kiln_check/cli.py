@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TextIO
 
 from kiln_check import __version__
 from kiln_check.errors import KilnError, UsageError
-from kiln_check.paths import check_targets
+from kiln_check.fleet import check_paths
 from kiln_check.render import json_parts, summary, text
 from kiln_check.report import OK, UNREADABLE, Report
 from kiln_check.text import printable
@@ -180,7 +180,7 @@ def _discard(stream: TextIO) -> None:
 
 def _run_check(options: argparse.Namespace) -> int:
     verdicts: Counter[str] = Counter()
-    reports = _counted(check_targets(options.paths), verdicts, options.program)
+    reports = _counted(check_paths(options.paths), verdicts, options.program)
     if options.quiet:
         reports = (report for report in reports if not report.ok)
     if options.format == "json":
@@ -209,17 +209,10 @@ def _counted(reports: Iterator[Report], verdicts: Counter[str], program: str) ->
 
 def _run_import(options: argparse.Namespace) -> int:
     from kiln_check.checkpoints.importer import closing_report, import_checkpoint
-    from kiln_check.paths import checkpoint_at
 
-    place = checkpoint_at(options.source)
     try:
         done = import_checkpoint(
-            place.path,
-            options.output,
-            place.shards,
-            with_companions=os.path.isdir(options.source),
-            allow_unlinked=options.allow_unlinked,
-            progress=True,
+            options.source, options.output, allow_unlinked=options.allow_unlinked, progress=True
         )
     except KilnError as error:
         return _refused(error)

@@ -21,5 +21,5 @@ class KilnError(ValueError):
         self.report = report
 
 
-class UsageError(Exception):
-    """A command can't be carried out as it was given; the text says why on one line."""
+class UsageError(ValueError):
+    """A command, or a path, can't be taken as it was given; the text says why on one line."""

@@ -1,146 +1,184 @@
-"""What a path on the command line means: Kiln files, checkpoints of other formats, folders of them."""
+"""What a path means: a Kiln file, a checkpoint, or a folder of both; for the command and for Python alike."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from kiln_check.checking import check
 from kiln_check.errors import UsageError
-from kiln_check.report import UNREADABLE, Report
 
 if TYPE_CHECKING:
-    from kiln_check.checkpoints.folder import Place
-    from kiln_check.checkpoints.surroundings import Surroundings
+    from kiln_check.checkpoints.folder import Folder, Place
 
 SUFFIX = ".kiln"
 
-CHECKPOINT_SUFFIXES = (".safetensors", ".gguf", ".index.json")
-"""How the names of checkpoints end; every other file is checked as a Kiln file."""
+NAMES_SHOWN = 5
+"""Checkpoints of a folder that a message names, so that it stays a line or two of a terminal."""
 
 
-def check_targets(paths: Sequence[str]) -> Iterator[Report]:
-    """Check all that the paths mean, in their order.
+class KilnPath(NamedTuple):
+    """A path that means a Kiln file: any but those of checkpoints and folders."""
 
-    What means nothing, or can't be looked into, gets the verdict UNREADABLE.
+    path: str
+
+
+class Failed(NamedTuple):
+    """A path that means nothing, or that can't be looked into."""
+
+    path: str
+    error: str
+
+
+Target: TypeAlias = "KilnPath | Place | Failed"
+
+
+class Folders:
+    """What is known of folders; the last one that was asked for is remembered."""
+
+    def __init__(self) -> None:
+        self._last: Folder | None = None
+
+    def get(self, path: str, names: Sequence[str] | None = None) -> Folder:
+        """The folder of a path, with the names of its files where they are known."""
+        if self._last is None or self._last.path != path:
+            from kiln_check.checkpoints.folder import Folder
+
+            self._last = Folder(path, names)
+        return self._last
+
+
+def targets(path: str, folders: Folders) -> Iterator[Target]:
+    """All that a path means, in order.
+
+    A folder means every Kiln file and every checkpoint below it, a pattern all that its
+    matches mean, and a file of a checkpoint the checkpoints that it belongs to.
+
+    Args:
+        path: what the user wrote.
+        folders: what is known of folders already.
+
     """
-    shared = _Shared()
-    for path in paths:
-        if path == "-":
-            yield _check_standard_input()
-        else:
-            yield from _check_path(path, shared)
-
-
-class _Shared:
-    """What the checks of several checkpoints share."""
-
-    @cached_property
-    def surroundings(self) -> Surroundings:
-        """What was read of the folder that the last checkpoint was in."""
-        from kiln_check.checkpoints.surroundings import Surroundings
-
-        return Surroundings()
-
-
-def _check_standard_input() -> Report:
-    if sys.stdin is None:
-        return _unreadable("-", "standard input is closed")
-    return check(sys.stdin.buffer, path="-")
-
-
-def _unreadable(path: str, error: str) -> Report:
-    return Report(path, UNREADABLE, None, (), error)
-
-
-def _check_path(path: str, shared: _Shared) -> Iterator[Report]:
     if os.path.isdir(path):
-        yield from _check_folder(path, shared)
-    elif any(sign in path for sign in "*?[") and not os.path.lexists(path):
-        yield from _check_pattern(path, shared)
-    elif path.endswith(CHECKPOINT_SUFFIXES):
-        from kiln_check.checkpoints.check import check_checkpoint
-
-        yield check_checkpoint(path, surroundings=shared.surroundings)
+        yield from _in_folder(path, folders)
+    elif not os.path.lexists(path) and _is_pattern(path):
+        yield from _matching(path, folders)
+    elif is_checkpoint(path):
+        yield from _faulty_indexes_of(path, folders)
+        yield from places_of(path, folders)
     else:
-        yield check(path)
+        yield KilnPath(path)
 
 
-def _check_pattern(pattern: str, shared: _Shared) -> Iterator[Report]:
+def is_checkpoint(path: str) -> bool:
+    """Whether a path that is no folder's names a file of a checkpoint, or an index."""
+    if path.endswith(SUFFIX):
+        return False
+    from kiln_check.checkpoints.folder import is_checkpoint_name
+
+    return is_checkpoint_name(os.path.basename(path))
+
+
+def places_of(path: str, folders: Folders) -> list[Place]:
+    """The checkpoints that a file, or an index, belongs to: more than one where several indexes name it."""
+    from kiln_check.checkpoints.folder import Place
+    from kiln_check.checkpoints.index import is_index_name
+
+    parent, name = os.path.split(path)
+    if is_index_name(name):
+        return [Place(path)]
+    if not os.path.lexists(path):
+        return [Place(path, (path,))]
+    return list(folders.get(parent).places_of(name))
+
+
+def _faulty_indexes_of(path: str, folders: Folders) -> Sequence[Place]:
+    """The indexes that ought to name a file and can't be read."""
+    parent, name = os.path.split(path)
+    return folders.get(parent).faulty_indexes(name) if os.path.lexists(path) else ()
+
+
+def checkpoint_at(path: str) -> Place:
+    """The one checkpoint that a path means: a file of it, its index, or the folder that it is in.
+
+    Raises UsageError where it means none or several.
+    """
+    if os.path.isdir(path):
+        places = _places_in(path)
+        if not places:
+            raise UsageError(f"{path}: no checkpoint in this folder")
+        several = f"{len(places)} checkpoints in this folder"
+    elif is_checkpoint(path):
+        places = places_of(path, Folders())
+        several = f"is a file of {len(places)} checkpoints"
+    else:
+        from kiln_check.checkpoints.readers import READERS
+
+        endings = ", ".join((*READERS, ".index.json"))
+        raise UsageError(f"{path}: its name ends with none of {endings}")
+    if len(places) > 1:
+        names = ", ".join(os.path.basename(place.path) for place in places[:NAMES_SHOWN])
+        more = ", …" if len(places) > NAMES_SHOWN else ""
+        raise UsageError(f"{path}: {several}; give one of {names}{more}")
+    return places[0]
+
+
+def _places_in(path: str) -> list[Place]:
+    """The checkpoints in a folder itself. Raises UsageError where it can't be listed."""
+    from kiln_check.checkpoints.folder import Folder, file_names
+
+    try:
+        names = file_names(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    return list(Folder(path, names).places)
+
+
+def _is_pattern(path: str) -> bool:
+    from kiln_check.patterns import SIGNS
+
+    return any(sign in path for sign in SIGNS)
+
+
+def _matching(pattern: str, folders: Folders) -> Iterator[Target]:
     from kiln_check.patterns import matches
 
     found = False
-    failed = {}
+    failed = []
     for path, error in matches(pattern):
         found = True
         if error is None:
-            yield from _check_path(path, shared)
+            yield from targets(path, folders)
         else:
-            failed[path] = error
-    for path, error in failed.items():
-        yield _unreadable(path, error)
+            failed.append(Failed(path, error))
+    yield from dict.fromkeys(failed)
     if not found:
-        yield _unreadable(pattern, "no file matches")
+        yield Failed(pattern, "no file matches")
 
 
-def _check_folder(folder: str, shared: _Shared) -> Iterator[Report]:
-    """Check what lies below a folder, folder by folder: Kiln files, then checkpoints, by name.
+def _in_folder(folder: str, folders: Folders) -> Iterator[Target]:
+    """What lies below a folder, folder by folder: Kiln files, then checkpoints, by name.
 
     Folders that are hidden, or are virtual environments of Python, are passed over.
     """
     found = False
     failed: list[OSError] = []
-    for parent, folders, files in os.walk(folder, onerror=failed.append):
-        folders[:] = sorted(name for name in folders if not _is_passed_over(parent, name))
+    for parent, inner, files in os.walk(folder, onerror=failed.append):
+        inner[:] = sorted(name for name in inner if not _is_passed_over(parent, name))
         files.sort()
         for file in files:
             if file.endswith(SUFFIX):
                 found = True
-                yield check(os.path.join(parent, file))
-        if any(file.endswith(CHECKPOINT_SUFFIXES) for file in files):
-            for report in _check_checkpoints(parent, files, shared):
+                yield KilnPath(os.path.join(parent, file))
+        if any(is_checkpoint(file) for file in files):
+            for place in folders.get(os.path.dirname(os.path.join(parent, files[0])), files).places:
                 found = True
-                yield report
+                yield place
     for error in failed:
-        yield _unreadable(os.fsdecode(error.filename), error.strerror or str(error))
+        yield Failed(os.fsdecode(error.filename), error.strerror or str(error))
     if not found and not failed:
-        yield _unreadable(folder, f"no *{SUFFIX} file and no checkpoint in this folder")
+        yield Failed(folder, f"no *{SUFFIX} file and no checkpoint in this folder")
 
 
 def _is_passed_over(parent: str, name: str) -> bool:
     return name.startswith(".") or os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
-
-
-def _check_checkpoints(folder: str, names: Sequence[str], shared: _Shared) -> Iterator[Report]:
-    from kiln_check.checkpoints.check import check_checkpoint
-    from kiln_check.checkpoints.folder import checkpoints_in
-
-    for place in checkpoints_in(folder, names):
-        yield check_checkpoint(place.path, place.shards, surroundings=shared.surroundings)
-
-
-def checkpoint_at(path: str) -> Place:
-    """The one checkpoint that a path means: a file, an index, or a folder with one checkpoint.
-
-    Raises UsageError where it means none or several.
-    """
-    from kiln_check.checkpoints.folder import Place, checkpoints_in
-
-    if not os.path.isdir(path):
-        if not path.endswith(CHECKPOINT_SUFFIXES):
-            raise UsageError(f"{path}: its name ends with none of {', '.join(CHECKPOINT_SUFFIXES)}")
-        return Place(path)
-    try:
-        places = checkpoints_in(path, sorted(os.listdir(path)))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    if not places:
-        raise UsageError(f"{path}: no checkpoint in this folder")
-    if len(places) > 1:
-        names = ", ".join(os.path.basename(place.path) for place in places[:5])
-        more = ", …" if len(places) > 5 else ""
-        raise UsageError(f"{path}: {len(places)} checkpoints in this folder; give one of {names}{more}")
-    return places[0]

@@ -1,8 +1,8 @@
 """Proves most of a directory sound, so that the rules need not look at it.
 
-The screen only clears. A tensor that it can't prove sound by all rules for tensors is
-a suspect, which says nothing about it: the rules judge it. Tensors that share a name,
-or bytes of payload that are not one and the same range, are suspects both.
+The screen only clears. A tensor that it can't prove sound by all rules for tensors
+is unverified, which says nothing about it: the rules judge it. Tensors that share a name,
+or bytes of payload that are not one and the same range, are both unverified.
 
 There are two screens: one in plain Python for small directories, one in NumPy for
 large ones. Both read the fields through the generated record of the .ksy.

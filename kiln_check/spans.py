@@ -19,13 +19,13 @@ class FileFingerprint(NamedTuple):
 
 
 def fingerprint_of(path_or_fd: str | int) -> FileFingerprint:
-    """The stamp of a file as it is now. Raises OSError."""
+    """The fingerprint of a file as it is now. Raises OSError."""
     status = os.stat(path_or_fd)
     return FileFingerprint(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class Span(NamedTuple):
-    """Bytes of a file: `length` of them from `offset` on; with a stamp, of the file in that state alone."""
+    """Bytes of a file: `length` of them from `offset` on; of the file in the fingerprint's state, if any."""
 
     path: str
     offset: int

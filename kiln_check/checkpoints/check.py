@@ -3,59 +3,68 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from kiln_check.checking import check_source, unreadable
-from kiln_check.checkpoints.checkpoint import read_checkpoint
+from kiln_check.checkpoints.checkpoint import read_place
+from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.plan import Plan, plan
-from kiln_check.checkpoints.summary import foreign_lines, link_lines, weights_of
-from kiln_check.checkpoints.surroundings import Surroundings
-from kiln_check.errors import KilnError
+from kiln_check.checkpoints.summary import file_lines, foreign_lines, link_lines, weights_of
+from kiln_check.errors import KilnError, UsageError
+from kiln_check.paths import checkpoint_at
 from kiln_check.report import OK, Finding, Report
 from kiln_check.source import BytesSource
 from kiln_check.text import printable, quote
 from kiln_check.writer import Layout, NewTensor, lay_out
 
 
-def check_checkpoint(
-    path: str,
-    shards: Sequence[str] = (),
-    *,
-    called: str | None = None,
-    surroundings: Surroundings | None = None,
-) -> Report:
+def check_checkpoint(path: str | os.PathLike[str]) -> Report:
     """Check a checkpoint of another format; only headers are read.
 
     Args:
-        path: a .safetensors or .gguf file, or an index.
-        shards: the files of a checkpoint without an index; `path` is one of them.
-        called: what the report calls it; by default its path.
-        surroundings: what is known of folders already, where several are checked.
+        path: what `kiln check` takes and one checkpoint: a .safetensors or .gguf file, an
+            index, or a folder with one checkpoint. A shard means all that it belongs to.
 
     Returns:
-        A Report. Interop's own findings come first, then those of the rules; each
-        says in which file and where in it the tensor is described. Tensors have the
-        indexes that they would have in the imported file.
+        A Report, on the index or the first file. Findings on the checkpoint come first,
+        then those of the rules; each says in which file and where in it the tensor is
+        described. Tensors have the indexes that they would have in the imported file.
+        A path that means no checkpoint, or several, has the verdict UNREADABLE.
 
     """
-    called = path if called is None else called
+    called = os.fspath(path)
     try:
-        made = plan(read_checkpoint(path, shards, surroundings=surroundings))
-        return report_on(made, lay_out(made.tensors), called)
+        place = checkpoint_at(called)
+    except UsageError as error:
+        return unreadable(called, OSError(str(error).removeprefix(f"{called}: ")))
+    return check_place(place)
+
+
+def check_place(place: Place, folder: Folder | None = None) -> Report:
+    """Check a checkpoint; see `check_checkpoint`.
+
+    Args:
+        place: where its files are.
+        folder: what is known of their folder, where several checkpoints of it are checked.
+
+    """
+    path = place.path
+    try:
+        made = plan(read_place(place, folder))
+        return report_on(made, lay_out(made.tensors), path)
     except OSError as error:
         of = f"{os.fsdecode(error.filename)}: " if error.filename not in (None, path) else ""
-        return unreadable(called, OSError(error.errno, f"{of}{error.strerror or error}"))
+        return unreadable(path, OSError(error.errno, f"{of}{error.strerror or error}"))
     except MemoryError as error:
-        return unreadable(called, error)
+        return unreadable(path, error)
     except (KilnError, ArithmeticError, RecursionError) as error:
         reason = f"no Kiln file can hold this: {error}" if isinstance(error, KilnError) else f"{error!r}"
-        return unreadable(called, OSError(reason))
+        return unreadable(path, OSError(reason))
 
 
-def report_on(made: Plan, layout: Layout, called: str) -> Report:
-    """The report on a plan and its layout; see `check_checkpoint`."""
-    judged = check_source(BytesSource(layout.head, layout.size), called)
+def report_on(made: Plan, layout: Layout, path: str) -> Report:
+    """The report on a plan and its layout, which calls it `path`; see `check_checkpoint`."""
+    judged = check_source(BytesSource(layout.head, layout.size), path)
     names = list(made.tensors)
     sources = made.checkpoint.tensors()
     findings = (*made.findings, *(_at_source(made, sources, names, one) for one in judged.findings))
@@ -63,9 +72,13 @@ def report_on(made: Plan, layout: Layout, called: str) -> Report:
     faulty = {found.name for found in findings if found.level == "error"}
     links = [link for link in made.links if link.weight not in faulty]
     unlinked = [one for one in made.unlinked if one.finding is None]
-    notes = (*link_lines(links, unlinked), *foreign_lines(sources.values()))
+    notes = (
+        *file_lines(made.checkpoint.files),
+        *link_lines(links, unlinked),
+        *foreign_lines(sources.values()),
+    )
     weights = weights_of(links, unlinked, sources.values())
-    return Report(called, verdict, judged.num_tensors, findings, None, notes, *weights)
+    return Report(path, verdict, judged.num_tensors, findings, None, notes, *weights)
 
 
 def _at_source(made: Plan, sources: dict[str, SourceTensor], names: list[str], found: Finding) -> Finding:

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kiln_check.checkpoints.checkpoint_rules import finding
-from kiln_check.checkpoints.formats.files import open_file
+from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
-from kiln_check.checkpoints.formats.safetensors import read_safetensors
-from kiln_check.checkpoints.index import INDEX_SUFFIX, Index, Listed, read_index
+from kiln_check.checkpoints.index import Index, Listed, read_index
 from kiln_check.checkpoints.links import AnyName
-from kiln_check.checkpoints.surroundings import Surroundings
+from kiln_check.checkpoints.readers import read_file
+from kiln_check.checkpoints.shards import Missing
+from kiln_check.paths import checkpoint_at
 from kiln_check.report import Finding
-from kiln_check.source import Source
 from kiln_check.spans import FileFingerprint, fingerprint_of
 from kiln_check.text import plural, printable, quote
-
-Reader = Callable[[Source, str], SourceFile]
-
-
-def _read_gguf(source: Source, path: str) -> SourceFile:
-    from kiln_check.checkpoints.formats.gguf import read_gguf
-
-    return read_gguf(source, path)
-
-
-READERS: dict[str, Reader] = {".safetensors": read_safetensors, ".gguf": _read_gguf}
-"""By the end of a file's name."""
-
-NUMBERED = re.compile(r"(.+)-(\d{5,6})-of-(\d{5,6})(\.safetensors|\.gguf)", re.DOTALL)
-"""The name of a shard: which one of how many."""
-
 
 UNREAD = ("header-length", "header-text", "header-entry", "source-rank")
 """Findings after which a file may hold tensors that are not known."""
@@ -52,6 +35,8 @@ class Checkpoint(NamedTuple):
         findings: what is wrong with the files and how they belong together.
         fingerprints: of each file that was read, by its path, the state before that.
         consulted: paths of indexes that were read only to learn which names a file.
+        valid_copies: of tensors that are in several files, by name, the file whose copy
+            belongs to the model: the one that the index names, else the first.
 
     """
 
@@ -60,82 +45,74 @@ class Checkpoint(NamedTuple):
     companions: tuple[str, ...]
     configs: Mapping[str, dict[str, Any]]
     in_unread_files: Container[str]
-    findings: list[Finding]
+    findings: Sequence[Finding]
     fingerprints: Mapping[str, FileFingerprint]
     consulted: Sequence[str] = ()
+    valid_copies: Mapping[str, str] = {}
 
     def tensors(self) -> dict[str, SourceTensor]:
-        """All tensors by name; of two with one name, the first."""
-        found: dict[str, SourceTensor] = {}
-        for file in self.files:
-            for tensor in (*file.tensors, *file.truncated):
-                found.setdefault(tensor.name, tensor)
-        return found
+        """All tensors by name; of two with one name, the one that belongs to the model."""
+        return {
+            tensor.name: tensor
+            for file in self.files
+            for tensor in _tensors_of(file)
+            if self.valid_copies.get(tensor.name, file.path) == file.path
+        }
 
 
-def read_checkpoint(
-    path: str,
-    shards: Sequence[str] = (),
-    *,
-    with_companions: bool = False,
-    surroundings: Surroundings | None = None,
-) -> Checkpoint:
-    """Read the headers of a checkpoint's files.
+class _Files(NamedTuple):
+    """The files that hold a checkpoint's tensors, and what is wrong with how they belong together."""
+
+    files: Sequence[SourceFile]
+    fingerprints: Mapping[str, FileFingerprint]
+    in_unread_files: Container[str]
+    findings: Sequence[Finding]
+    valid_copies: Mapping[str, str]
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read the headers of the files of the checkpoint that a path means.
 
     Args:
-        path: a .safetensors or .gguf file, or an index.
-        shards: the files of a checkpoint without an index; `path` is one of them.
-        with_companions: whether the config files beside it belong to it; those beside
-            an index always do.
-        surroundings: what is known of folders already, where several are checked.
+        path: a .safetensors or .gguf file, an index, or a folder with one checkpoint. The
+            configs in a folder belong to its checkpoint.
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
-        ValueError: the file's name has none of the endings.
+        UsageError: the path means no checkpoint, or several.
 
     """
-    surroundings = Surroundings() if surroundings is None else surroundings
-    configs = surroundings.configs(os.path.dirname(path))
-    findings = list(configs.findings)
-    fingerprints = dict(configs.fingerprints)
-    companions = list(configs.fingerprints) if with_companions or path.endswith(INDEX_SUFFIX) else []
-    consulted: Sequence[str] = ()
-    in_unread_files: Container[str] = ()
-    if path.endswith(INDEX_SUFFIX):
-        fingerprints[path] = fingerprint_of(path)
-        index = read_index(path)
-        findings += index.findings
-        files = _read_listed(index, findings, fingerprints)
-        read = {os.path.basename(file.path) for file in files}
-        in_unread_files = {name for name, listed in index.weight_map.items() if listed.file not in read}
-        _compare(index, files, findings)
-        companions = [path, *companions]
-    else:
-        files = [_read_fingerprinted(shard, fingerprints) for shard in shards or (path,)]
-        if shards:
-            missing = _missing_numbers(shards)
-            findings += missing
-            in_unread_files = AnyName() if missing else ()
-        else:
-            listed_in_other_files = surroundings.in_unread_files(path)
-            if listed_in_other_files is not None:
-                in_unread_files = listed_in_other_files
-            elif NUMBERED.fullmatch(os.path.basename(path)):
-                in_unread_files = AnyName()
-            consulted = surroundings.consulted
-    _find_doubles(files, findings)
-    for file in files:
-        findings += file.findings
-    faulty = {one.name for file in files for one in file.findings if one.rule in UNREAD}
+    return read_place(checkpoint_at(os.fspath(path)), with_companions=os.path.isdir(path))
+
+
+def read_place(place: Place, folder: Folder | None = None, *, with_companions: bool = False) -> Checkpoint:
+    """Read the headers of the files of a checkpoint.
+
+    Args:
+        place: where they are.
+        folder: what is known of their folder, where several checkpoints of it are read.
+        with_companions: whether the configs in the folder belong to it; those beside an
+            index always do.
+
+    Raises:
+        OSError: a file can't be read. A shard that is not there is a finding.
+
+    """
+    configs = (Folder(os.path.dirname(place.path)) if folder is None else folder).configs
+    read = _read_files(place) if place.files else _read_indexed(place.path)
+    by_file = [one for file in read.files for one in file.findings]
+    faulty = {one.name for one in by_file if one.rule in UNREAD}
+    kept = tuple(configs.fingerprints) if with_companions or not place.files else ()
     return Checkpoint(
-        path,
-        tuple(files),
-        tuple(companions),
+        place.path,
+        tuple(read.files),
+        kept if place.files else (place.path, *kept),
         configs.objects,
-        _Unread(in_unread_files, faulty) if faulty else in_unread_files,
-        findings,
-        fingerprints,
-        consulted,
+        _Unread(read.in_unread_files, faulty) if faulty else read.in_unread_files,
+        [*configs.findings, *read.findings, *by_file],
+        {**configs.fingerprints, **read.fingerprints},
+        place.consulted,
+        read.valid_copies,
     )
 
 
@@ -150,63 +127,58 @@ class _Unread(Container[str]):
         return isinstance(name, str) and (name in self._faulty or name in self._in_unread_files)
 
 
-def _read_fingerprinted(path: str, fingerprints: dict[str, FileFingerprint]) -> SourceFile:
-    """Read the header of one file; see `read_file`. Its state before that goes among `fingerprints`."""
-    with contextlib.suppress(OSError, ValueError):  # reading says what is wrong
-        fingerprints[path] = fingerprint_of(path)
-    return read_file(path)
+def _tensors_of(file: SourceFile) -> Iterator[SourceTensor]:
+    yield from file.tensors
+    yield from file.truncated
 
 
-def read_file(path: str) -> SourceFile:
-    """Read the header of one file.
-
-    Raises OSError when it can't be read, ValueError where its name has none of the
-    endings.
-    """
-    reader = reader_of(path)
-    source = open_file(path)
-    try:
-        return reader(source, path)
-    finally:
-        source.close()
+def _read_files(place: Place) -> _Files:
+    """Files without an index."""
+    fingerprints = _fingerprints(place.files)
+    files = [read_file(path) for path in place.files]
+    findings = [] if place.missing is None else [_shards_missing(place.path, place.missing)]
+    copies = {name: tensors[0].path for name, tensors in _copies(files).items()}
+    doubles = _doubles(files, {}, copies)
+    unread: Container[str] = AnyName() if place.missing is not None or place.is_part else ()
+    return _Files(files, fingerprints, unread, [*findings, *doubles], copies)
 
 
-def reader_of(path: str) -> Reader:
-    """What reads the header of a file of this name.
-
-    Raises ValueError where the name has none of the endings.
-    """
-    for suffix, reader in READERS.items():
-        if path.endswith(suffix):
-            return reader
-    raise ValueError(f"{quote(path)} ends with none of {', '.join(READERS)}")
-
-
-def _read_listed(
-    index: Index, findings: list[Finding], fingerprints: dict[str, FileFingerprint]
-) -> list[SourceFile]:
+def _read_indexed(path: str) -> _Files:
     """The files that an index names; one that is not there is a finding."""
-    folder = os.path.dirname(index.path)
+    own = fingerprint_of(path)
+    index = read_index(path)
+    folder = os.path.dirname(path)
     by_file: dict[str, list[Listed]] = {}
     for listed in index.weight_map.values():
         by_file.setdefault(listed.file, []).append(listed)
+    names = sorted(filter(_is_plain, by_file))
+    fingerprints = _fingerprints(os.path.join(folder, name) for name in names)
     files = []
-    for name, mentions in sorted(by_file.items()):
-        fault = None
-        if not _is_plain(name):
-            fault = f"the index names {quote(name)}, which is no .safetensors file beside it"
-        else:
-            try:
-                files.append(_read_fingerprinted(os.path.join(folder, name), fingerprints))
-            except FileNotFoundError:
-                count = plural(len(mentions), "tensor")
-                fault = f"the index names {quote(name)} for {count}; there is no such file beside it"
-        if fault is not None:
-            first = mentions[0]
-            findings.append(
-                finding("shard-missing", fault, index.path, first.offset, first.length, field="weight_map")
-            )
-    return files
+    there = set()
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            files.append(read_file(os.path.join(folder, name)))
+            there.add(name)
+    copies = _valid_copies(index, files)
+    findings = [
+        *index.findings,
+        *(_file_missing(index, name, by_file[name]) for name in sorted(by_file) if name not in there),
+        *_unlisted(index, files),
+        *_absent(index, files),
+        *_doubles(files, index.weight_map, copies),
+        *_wrong_total(index, files),
+    ]
+    unread = {name for name, listed in index.weight_map.items() if listed.file not in there}
+    return _Files(files, {path: own, **fingerprints}, unread, findings, copies)
+
+
+def _fingerprints(paths: Iterable[str]) -> dict[str, FileFingerprint]:
+    """The states of files by their paths, without those that have none: reading says what is wrong."""
+    found = {}
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):
+            found[path] = fingerprint_of(path)
+    return found
 
 
 def _is_plain(name: str) -> bool:
@@ -215,21 +187,45 @@ def _is_plain(name: str) -> bool:
     return name.endswith(".safetensors") and not has_path
 
 
-def _compare(index: Index, files: Sequence[SourceFile], findings: list[Finding]) -> None:
-    """Each tensor is where the index says, and the index says it of each."""
+def _file_missing(index: Index, name: str, mentions: Sequence[Listed]) -> Finding:
+    if _is_plain(name):
+        count = plural(len(mentions), "tensor")
+        message = f"the index names {quote(name)} for {count}; there is no such file beside it"
+    else:
+        message = f"the index names {quote(name)}, which is no .safetensors file beside it"
+    first = mentions[0]
+    return finding("shard-missing", message, index.path, first.offset, first.length, field="weight_map")
+
+
+def _shards_missing(path: str, missing: Missing) -> Finding:
+    are = "is" if missing.num_missing == 1 else "are"
+    message = (
+        f"of {missing.total} shards {missing.num_missing} {are} missing, the first {quote(missing.first)}"
+    )
+    return finding("shard-missing", message, path)
+
+
+def _unlisted(index: Index, files: Sequence[SourceFile]) -> Iterator[Finding]:
+    """Tensors that the index does not name, where it can be read to its end."""
+    for file in files if not index.findings else ():
+        shown = printable(os.path.basename(file.path))
+        for tensor in _tensors_of(file):
+            if tensor.name not in index.weight_map:
+                message = f"tensor {quote(tensor.name)} is in {shown}, but not in the index"
+                place = (tensor.entry_offset, tensor.entry_length)
+                yield finding("index-unlisted", message, file.path, *place, name=tensor.name)
+
+
+def _absent(index: Index, files: Sequence[SourceFile]) -> Iterator[Finding]:
+    """Tensors that the index names and that are not where it says."""
     holders: dict[str, list[str]] = {}
     understood: set[str] = set()
     for file in files:
         base = os.path.basename(file.path)
-        shown = printable(base)
         if not any(one.rule in UNREAD for one in file.findings):
             understood.add(base)
-        for tensor in (*file.tensors, *file.truncated):
+        for tensor in _tensors_of(file):
             holders.setdefault(tensor.name, []).append(base)
-            if tensor.name not in index.weight_map and not index.findings:
-                message = f"tensor {quote(tensor.name)} is in {shown}, but not in the index"
-                place = (tensor.entry_offset, tensor.entry_length)
-                findings.append(finding("index-unlisted", message, file.path, *place, name=tensor.name))
     for name, listed in index.weight_map.items():
         found = holders.get(name, [])
         if listed.file in understood and listed.file not in found:
@@ -237,34 +233,86 @@ def _compare(index: Index, files: Sequence[SourceFile], findings: list[Finding])
             where = printable(f"is in {listed.file}; it is not{other}")
             message = f"the index says that tensor {quote(name)} {where}"
             place = (listed.offset, listed.length)
-            findings.append(
-                finding("index-absent", message, index.path, *place, name=name, field="weight_map")
+            yield finding("index-absent", message, index.path, *place, name=name, field="weight_map")
+
+
+def _copies(files: Sequence[SourceFile]) -> dict[str, list[SourceTensor]]:
+    """The tensors that are in several files, by name, in the order of the files."""
+    first: dict[str, SourceTensor] = {}
+    found: dict[str, list[SourceTensor]] = {}
+    for file in files:
+        for tensor in _tensors_of(file):
+            other = first.setdefault(tensor.name, tensor)
+            if other is not tensor:
+                found.setdefault(tensor.name, [other]).append(tensor)
+    return found
+
+
+def _valid_copies(index: Index, files: Sequence[SourceFile]) -> dict[str, str]:
+    """Of each tensor that is in several files, the file that the index names, else the first."""
+    valid = {}
+    for name, copies in _copies(files).items():
+        listed = index.weight_map.get(name)
+        paths = [copy.path for copy in copies]
+        named = [path for path in paths if listed is not None and os.path.basename(path) == listed.file]
+        valid[name] = (named or paths)[0]
+    return valid
+
+
+def _doubles(
+    files: Sequence[SourceFile], weight_map: Mapping[str, Listed], valid_copies: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Copies of a tensor that do not belong to the model.
+
+    A loader that goes by the index takes the copy that the index names. transformers (from_pretrained, of a
+    sharded checkpoint) and vLLM (its iterator over safetensors files) take from the index which files there
+    are, and read each whole, by name: the last copy stays. So a copy before the one that the index names is
+    left over and does no harm; one after it takes its place.
+    """
+    order = {file.path: number for number, file in enumerate(files)}
+    for name, copies in _copies(files).items():
+        valid = valid_copies[name]
+        base = os.path.basename(valid)
+        listed = weight_map.get(name)
+        is_named = listed is not None and listed.file == base
+        for copy in copies:
+            if copy.path == valid:
+                continue
+            other = os.path.basename(copy.path)
+            both = f"is in {base} and in {other}"
+            comes_last = order[copy.path] > order[valid]
+            if not is_named:
+                which = "and nothing says which of the two counts"
+            elif comes_last:
+                which = f"the index names {base}, but loaders that read whole files keep the copy in {other}"
+            else:
+                which = f"the index names {base}, which comes last too; the copy in {other} is left over"
+            yield finding(
+                "two-shards",
+                f"tensor {quote(name)} {printable(f'{both}; {which}')}",
+                copy.path,
+                copy.entry_offset,
+                copy.entry_length,
+                name=name,
+                value=copy.text(),
+                level="error" if comes_last or not is_named else "warning",
             )
 
 
-def _missing_numbers(shards: Sequence[str]) -> list[Finding]:
-    """What is missing of shards that are numbered."""
-    found = [match for shard in shards if (match := NUMBERED.fullmatch(os.path.basename(shard)))]
-    if not found:
-        return []
-    stem, _, total, suffix = found[0].groups()
-    there = {int(match[2]) for match in found}
-    missing = [number for number in range(1, int(total) + 1) if number not in there]
-    if not missing:
-        return []
-    first = f"{stem}-{missing[0]:05d}-of-{total}{suffix}"
-    are = "is" if len(missing) == 1 else "are"
-    message = f"of {int(total)} shards {len(missing)} {are} missing, the first {quote(first)}"
-    return [finding("shard-missing", message, shards[0])]
-
-
-def _find_doubles(files: Sequence[SourceFile], findings: list[Finding]) -> None:
-    first: dict[str, SourceTensor] = {}
-    for file in files:
-        for tensor in (*file.tensors, *file.truncated):
-            other = first.setdefault(tensor.name, tensor)
-            if other is not tensor:
-                both = f"is in {os.path.basename(other.path)} and in {os.path.basename(tensor.path)}"
-                message = f"tensor {quote(tensor.name)} {printable(both)}"
-                place = (tensor.entry_offset, tensor.entry_length)
-                findings.append(finding("two-shards", message, tensor.path, *place, name=tensor.name))
+def _wrong_total(index: Index, files: Sequence[SourceFile]) -> Iterator[Finding]:
+    """A total_size that is the size neither of the named tensors nor of all that the files hold."""
+    if index.total_size is None or index.findings:
+        return
+    lengths = {
+        (os.path.basename(file.path), tensor.name): tensor.length
+        for file in files
+        for tensor in _tensors_of(file)
+    }
+    named = [(listed.file, name) for name, listed in index.weight_map.items()]
+    if any(one not in lengths for one in named):
+        return
+    total = sum(lengths[one] for one in named)
+    said, offset, length = index.total_size
+    if said not in (total, sum(lengths.values())):
+        message = f"the index says total_size {said}; the tensors that it names have {plural(total, 'byte')}"
+        yield finding("index-size", message, index.path, offset, length, field="total_size", value=str(said))

@@ -1,4 +1,4 @@
-"""What interop itself finds wrong with a checkpoint, beside the rules of the layout page."""
+"""What is found wrong with a checkpoint, beside the rules of the layout page."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class CheckpointRule(NamedTuple):
         name: what findings call it.
         status: the verdict that it gives.
         about: what a sound checkpoint has, why, and how to mend one.
-        stops_import: "always"; "never" where import mends or keeps what is odd; or
-            "link" where import goes on if tensors may be brought in apart.
+        stops_import: of errors: "always"; "never" where import mends or keeps what is
+            odd; or "link" where import goes on if tensors may be brought in apart.
         level: of its findings: "warning" where the format allows what is found and no
             reader refuses it.
 
@@ -125,7 +125,8 @@ _RULES = (
     CheckpointRule(
         "shard-missing",
         "LENGTH",
-        "Each file that an index names lies beside the index.\n\n"
+        "Each file that an index names lies beside the index; without an index, the numbers in the names of "
+        "shards leave none out.\n\n"
         "Why: the tensors in it are missing, scales perhaps among them.\n\nFix: get the file.",
     ),
     CheckpointRule(
@@ -147,7 +148,21 @@ _RULES = (
         "two-shards",
         "NAME",
         "No tensor is in two files of one checkpoint.\n\n"
-        "Why: which of the two is loaded depends on the loader.\n\nFix: remove one of them.",
+        "Why: which of the two is loaded depends on the loader. The copy that the index names is checked. A "
+        "loader that goes by the index takes it; transformers and vLLM read whole files in the order of "
+        "their names, so that the last copy stays. A copy before the one that the index names is left over, "
+        "a warning: they all take the right one. One after it, or without an index, is an error.\n\n"
+        "Fix: remove the copy that is left over.",
+    ),
+    CheckpointRule(
+        "index-size",
+        "LENGTH",
+        "The total_size of an index's metadata is the size of all tensors in bytes.\n\n"
+        "Why: loaders don't need it; tools that plan memory or downloads do. One that is off shows that the "
+        "index was written for other files.\n\n"
+        "Fix: write the index again with the files, or put in the number that the finding gives.",
+        "never",
+        "warning",
     ),
     CheckpointRule(
         "config-text",
@@ -230,10 +245,10 @@ def finding(
     value: str = "",
     level: Level | None = None,
 ) -> Finding:
-    """A finding of interop's own, on bytes of a file of the checkpoint.
+    """A finding on bytes of a file of the checkpoint.
 
     Args:
-        rule: a name of OWN_RULES.
+        rule: a name of CHECKPOINT_RULES.
         message: one line: what is wrong and with what numbers.
         path: the file.
         offset: where the bytes at fault start, from the start of the file.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from kiln_check.atomic import Piece, staging, write_atomically
-from kiln_check.checkpoints.checkpoint import READERS, reader_of
 from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
 from kiln_check.checkpoints.config import is_config_name
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
-from kiln_check.checkpoints.index import INDEX_SUFFIX
+from kiln_check.checkpoints.index import is_index_name
 from kiln_check.checkpoints.plan import FILE, HEAD, parts_of
+from kiln_check.checkpoints.readers import READERS, reader_of
 from kiln_check.constants import NONE
 from kiln_check.errors import KilnError
 from kiln_check.reader import KilnFile, Tensor
@@ -74,7 +74,7 @@ def export_checkpoint(path: str | os.PathLike[str], folder: str | os.PathLike[st
         scales = _scales(kiln)
         for file in files:
             if file.parts[0].name.startswith(HEAD):
-                _compare_with_head(file, scales)
+                _compare_with_head(file, scales, kiln)
         targets = [os.path.join(folder, file.name) for file in files]
         for target in targets:
             if os.path.lexists(target):
@@ -99,7 +99,7 @@ def _write(file: _File, path: str, target: str) -> None:
 
 
 def _files(kiln: KilnFile, path: str) -> Iterator[_File]:
-    """The files in the directory's order (see `planning`).
+    """The files in the directory's order (see `plan`).
 
     Raises KilnError for a name that is no file's, or that comes twice, and for a
     tensor that belongs to no file.
@@ -134,7 +134,7 @@ def _is_import_name(prefix: str, base: str) -> bool:
         return False
     if prefix == HEAD:
         return base.endswith(tuple(READERS))
-    return is_config_name(base) or base.endswith(INDEX_SUFFIX)
+    return is_config_name(base) or is_index_name(base)
 
 
 def _scales(kiln: KilnFile) -> set[int]:
@@ -149,8 +149,11 @@ def _pieces(file: _File) -> Iterator[Piece]:
         offset += part.span.length
 
 
-def _compare_with_head(file: _File, scales: set[int]) -> None:
+def _compare_with_head(file: _File, scales: set[int], names: Container[str]) -> None:
     """See that the file's own head still describes what follows it.
+
+    `names` are those of all tensors of the Kiln file. One that the head describes and that belongs to another
+    file is a copy that was left over, and was kept as bytes.
 
     Raises KilnError where it does not: the Kiln file was changed after the import.
     """
@@ -158,7 +161,11 @@ def _compare_with_head(file: _File, scales: set[int]) -> None:
     for found in described.findings:
         if CHECKPOINT_RULES[found.rule].stops_import != "never":
             raise KilnError(f"the head of {quote(file.name)} is not sound: {found.message}; {CHANGED}")
-    wanted = dict(parts_of(described))
+    own = {part.name for part in file.parts}
+    leftover = {
+        tensor.name for tensor in described.tensors if tensor.name not in own and tensor.name in names
+    }
+    wanted = dict(parts_of(described, leftover))
     offset = file.parts[0].span.length
     if offset != described.len_head:
         raise KilnError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from kiln_check.checkpoints.checkpoint import Checkpoint, read_checkpoint
 from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
 from kiln_check.checkpoints.links import COUNT, Link, Unlinked
 from kiln_check.checkpoints.plan import Plan, plan, unlink
-from kiln_check.checkpoints.summary import foreign_lines, link_lines
+from kiln_check.checkpoints.summary import file_lines, foreign_lines, link_lines
 from kiln_check.constants import FINDINGS_SHOWN
 from kiln_check.errors import KilnError
 from kiln_check.report import Finding, Report
@@ -43,21 +42,19 @@ class Imported(NamedTuple):
 
 
 def import_checkpoint(
-    path: str,
+    path: str | os.PathLike[str],
     output: str | os.PathLike[str],
-    shards: Sequence[str] = (),
     *,
-    with_companions: bool = False,
     allow_unlinked: bool = False,
     progress: bool = False,
 ) -> Imported:
     """Write a checkpoint as one Kiln file; payloads are copied and never loaded.
 
     Args:
-        path: a .safetensors or .gguf file, or an index.
+        path: what `kiln import` takes: a .safetensors or .gguf file, an index, or a folder
+            with one checkpoint. A shard means all that it belongs to. The configs beside
+            an index, and those in a folder, are kept too.
         output: the Kiln file; one that is there is replaced.
-        shards: the files of a checkpoint without an index; `path` is one of them.
-        with_companions: whether the config files beside it are kept too.
         allow_unlinked: bring in apart what a convention pairs but can't be linked,
             because a count is wrong or one of the two is missing.
         progress: show a bar while payloads are copied, if standard error is a terminal.
@@ -65,17 +62,17 @@ def import_checkpoint(
     Raises:
         KilnError: the checkpoint is not sound; `report` says why.
         OSError: a file can't be read or written, or `output` is one of them.
-        ValueError: the file's name has no ending of a checkpoint's.
+        ValueError: the path means no checkpoint, or several.
 
     """
-    checkpoint = read_checkpoint(path, shards, with_companions=with_companions)
+    checkpoint = read_checkpoint(path)
     _refuse_own_source(checkpoint, output)
     made = plan(checkpoint)
     layout = lay_out(made.tensors)
-    report = report_on(made, layout, path)
+    report = report_on(made, layout, checkpoint.path)
     if allow_unlinked and _unlink_faulty(made, report):
         layout = lay_out(made.tensors)
-        report = report_on(made, layout, path)
+        report = report_on(made, layout, checkpoint.path)
     stopping = [one for one in report.findings if _stops(one, allow_unlinked)]
     if stopping:
         first = stopping[0]
@@ -91,10 +88,12 @@ def _refuse_own_source(checkpoint: Checkpoint, output: str | os.PathLike[str]) -
 
 
 def _stops(found: Finding, allow_unlinked: bool) -> bool:
-    own = CHECKPOINT_RULES.get(found.rule)
-    if own is None or own.stops_import == "always":
+    if found.level == "warning":
+        return False
+    rule = CHECKPOINT_RULES.get(found.rule)
+    if rule is None or rule.stops_import == "always":
         return True
-    return own.stops_import == "link" and not allow_unlinked
+    return rule.stops_import == "link" and not allow_unlinked
 
 
 def _unlink_faulty(made: Plan, report: Report) -> bool:
@@ -122,10 +121,11 @@ def _expected_count(link: Link) -> int:
 
 
 def closing_report(done: Imported) -> str:
-    """What was linked by which template, and what was not and why, as lines of text."""
+    """The files, what was linked by which template, and what was not and why, as lines of text."""
     files = plural(len(done.plan.checkpoint.files), "file")
     sources = plural(len(done.plan.checkpoint.tensors()), "tensor")
     lines = [f"{done.path}: {sources} of {files}, {plural(done.size, 'byte')}"]
+    lines += [f"  {line}" for line in file_lines(done.plan.checkpoint.files)]
     lines += [f"  {line}" for line in link_lines(done.plan.links, done.plan.unlinked)]
     lines += [f"  {line}" for line in foreign_lines(done.plan.checkpoint.tensors().values())]
     lines += [f"  {found.rule}: {found.message}" for found in done.findings[:FINDINGS_SHOWN]]

@@ -3,14 +3,15 @@
 The directory has the order of the bytes in the files, so that a file is given back
 by writing one payload after the other: its head, under the name
 `kiln.source/head/<file>`, then every tensor that follows up to the next head or
-companion. Bytes between payloads are tensors too, `kiln.source/gap/<file>/<offset>`.
+companion. Bytes between payloads are tensors too, `kiln.source/gap/<file>/<offset>`, and
+so is a copy of a tensor that belongs to another file.
 An index or config is one tensor, `kiln.source/file/<file>`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from kiln_check.checkpoints.checkpoint import Checkpoint
@@ -71,38 +72,56 @@ def plan(checkpoint: Checkpoint) -> Plan:
     findings += held.findings
     tensors: dict[str, NewTensor] = {}
     for file in checkpoint.files:
-        _add_file(file, checkpoint.fingerprints[file.path], tensors, findings)
+        of_file, faults = _stored(file, checkpoint)
+        tensors.update(of_file)
+        findings += faults
     for path in checkpoint.companions:
         fingerprint = checkpoint.fingerprints[path]
-        _carry(tensors, findings, FILE, Span(path, 0, fingerprint.size, fingerprint))
+        name, fault = _kept_name(FILE, path)
+        tensors[name] = _bytes_of(Span(path, 0, fingerprint.size, fingerprint))
+        findings += fault
     links = [link for link in held.links if _add_link(link, tensors)]
     findings.sort(key=lambda one: ORDER[one.rule])
     return Plan(checkpoint, tensors, links, held.unlinked, findings)
 
 
-def parts_of(file: SourceFile) -> list[tuple[str, SourceTensor | Gap]]:
-    """What follows a file's head, in the order of its bytes, by the names that import gives."""
+def parts_of(file: SourceFile, leftover: Container[str] = ()) -> list[tuple[str, SourceTensor | Gap]]:
+    """What follows a file's head, in the order of its bytes, by the names that import gives.
+
+    Tensors whose names are in `leftover` belong to another file; they are bytes here.
+    """
     base = _escaped(os.path.basename(file.path))
-    parts: list[tuple[str, SourceTensor | Gap]] = [(tensor.name, tensor) for tensor in file.tensors]
-    parts += [(f"{GAP}{base}/{gap.offset}", gap) for gap in file.gaps]
+    gaps = list(file.gaps)
+    parts: list[tuple[str, SourceTensor | Gap]] = []
+    for tensor in file.tensors:
+        if tensor.name not in leftover:
+            parts.append((tensor.name, tensor))
+        elif tensor.length:
+            gaps.append(Gap(tensor.offset, tensor.length))
+    parts += [(f"{GAP}{base}/{gap.offset}", gap) for gap in gaps]
     return sorted(parts, key=lambda part: (part[1].offset, part[1].length))
 
 
-def _add_file(
-    file: SourceFile, fingerprint: FileFingerprint, tensors: dict[str, NewTensor], findings: list[Finding]
-) -> None:
-    """A file's head, its tensors and its gaps, in the order of its bytes."""
-    _carry(tensors, findings, HEAD, Span(file.path, 0, file.len_head, fingerprint))
-    for name, part in parts_of(file):
+def _stored(file: SourceFile, checkpoint: Checkpoint) -> tuple[dict[str, NewTensor], list[Finding]]:
+    """A file's head, its tensors and its gaps, in the order of its bytes; and those that can't be stored."""
+    fingerprint = checkpoint.fingerprints[file.path]
+    name, findings = _kept_name(HEAD, file.path)
+    tensors = {name: _bytes_of(Span(file.path, 0, file.len_head, fingerprint))}
+    leftover = {name for name, path in checkpoint.valid_copies.items() if path != file.path}
+    for name, part in parts_of(file, leftover):
         if not isinstance(part, SourceTensor):
-            span = Span(file.path, part.offset, part.length, fingerprint)
-            tensors[name] = NewTensor("u8", [part.length], span)
-        elif name not in tensors:
-            fault = _storing_fault(part)
-            if fault is None:
-                tensors[name] = _new_tensor(part, fingerprint)
-            else:
-                findings.append(fault)
+            tensors[name] = _bytes_of(Span(file.path, part.offset, part.length, fingerprint))
+            continue
+        fault = _storing_fault(part)
+        if fault is None:
+            tensors[name] = _new_tensor(part, fingerprint)
+        else:
+            findings.append(fault)
+    return tensors, findings
+
+
+def _bytes_of(span: Span) -> NewTensor:
+    return NewTensor("u8", [span.length], span)
 
 
 def _new_tensor(tensor: SourceTensor, fingerprint: FileFingerprint) -> NewTensor:
@@ -131,13 +150,14 @@ def _storing_fault(tensor: SourceTensor) -> Finding | None:
     return finding("source-name", message, tensor.path, *place, name=tensor.name, field="name")
 
 
-def _carry(tensors: dict[str, NewTensor], findings: list[Finding], prefix: str, span: Span) -> None:
-    """Bytes of the source that are no tensor, as a tensor under a name of import's own."""
-    base = os.path.basename(span.path)
-    if base != _escaped(base):
-        message = f"the file's name {quote(base)} can't be kept in a Kiln file"
-        findings.append(finding("source-name", message, span.path))
-    tensors[prefix + _escaped(base)] = NewTensor("u8", [span.length], span)
+def _kept_name(prefix: str, path: str) -> tuple[str, list[Finding]]:
+    """A name of import's own for bytes of a file that are no tensor; and what is wrong with the file's."""
+    base = os.path.basename(path)
+    escaped = _escaped(base)
+    if base == escaped:
+        return prefix + base, []
+    message = f"the file's name {quote(base)} can't be kept in a Kiln file"
+    return prefix + escaped, [finding("source-name", message, path)]
 
 
 def _escaped(name: str) -> str:

@@ -1,12 +1,13 @@
-"""What is linked by which template, and what is not and why, as lines of text."""
+"""The files of a checkpoint, what is linked by which template, and what is not and why, as lines of text."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kiln_check.checkpoints.formats.header import SourceTensor
+from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
 from kiln_check.checkpoints.links import IN_UNREAD_FILES, NOT_KNOWN, Link, Unlinked
 from kiln_check.constants import FINDINGS_SHOWN
 from kiln_check.report import Weight
@@ -63,6 +64,14 @@ def weights_of(
         if one.type.dtype == "foreign"
     ]
     return Weights(tuple(linked), tuple(verified), tuple(unverified))
+
+
+def file_lines(files: Sequence[SourceFile]) -> Iterator[str]:
+    """A line with the names of a checkpoint's files, where they are several."""
+    names = [os.path.basename(file.path) for file in files]
+    if len(names) > 1:
+        more = [f"{len(names) - FINDINGS_SHOWN} more"] if len(names) > FINDINGS_SHOWN else []
+        yield f"files {len(names)}: {', '.join([*names[:FINDINGS_SHOWN], *more])}"
 
 
 def foreign_lines(tensors: Iterable[SourceTensor]) -> Iterator[str]:

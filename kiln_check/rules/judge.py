@@ -30,7 +30,7 @@ ORDER = {rule.name: number for number, rule in enumerate(RULES)}
 def judge(directory: Directory, unverified: Sequence[int] | None = None) -> list[Finding]:
     """Return every finding, in the order of the rules and then of the tensors.
 
-    `suspects` are the tensors to judge, ascending; None means all. A tensor that is
+    `unverified` are the tensors to judge, ascending; None means all. A tensor that is
     left out must be known to be sound.
 
     Raises OSError when names are read on demand and can't be.

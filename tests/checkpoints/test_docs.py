@@ -73,3 +73,17 @@ def test_every_reason_and_every_kept_name_is_told(page: str) -> None:
 def test_every_tool_is_told(root: Path) -> None:
     reference = (root / "docs" / "reference" / "templates.md").read_text("utf-8")
     assert re.findall("^## (.*)$", reference, re.MULTILINE) == [tool.name for tool in tools()]
+
+
+def test_the_python_of_the_page_prints_what_it_says(page: str, root: Path, tmp_path: Path) -> None:
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    (tmp_path / "tests").symlink_to(root / "tests")
+    done = subprocess.run(
+        [sys.executable, "-c", found[1]],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=dict(os.environ, PYTHONPATH=str(root)),
+    )
+    assert (done.stdout, done.stderr) == (found[2], "")

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import kiln_check
+from kiln_check import KilnError
+from kiln_check.checkpoints.checkpoint import read_checkpoint
 from kiln_check.checkpoints.importer import Imported, import_checkpoint
 from kiln_check.checkpoints.links import IN_UNREAD_FILES
+from kiln_check.checkpoints.plan import plan
 from tests.checkpoints.building import copy_of, edit
 from tests.checkpoints.models import MODELS, Linked, write_gguf
 from tests.places import CHECKPOINTS
@@ -82,13 +85,15 @@ def test_what_kiln_can_not_link_stays_whole_with_the_reason(folder: str, tmp_pat
 def test_an_outer_scale_that_may_be_in_another_file_is_not_missed(tmp_path: Path) -> None:
     copy = copy_of("ct-nvfp4-sharded", tmp_path)
     (copy / "model.safetensors.index.json").unlink()
+    (copy / "model-00002-of-00002.safetensors").unlink()
     edit(
         copy / "model-00001-of-00002.safetensors",
         lambda tensors: tensors.pop("model.layers.0.self_attn.q_proj.weight_global_scale"),
     )
-    done = import_checkpoint(str(copy / "model-00001-of-00002.safetensors"), tmp_path / "out.kiln")
-    assert "model.layers.0.self_attn.q_proj.weight_packed" in {one.weight for one in done.plan.unlinked}
-    assert {one.reason for one in done.plan.unlinked} == {IN_UNREAD_FILES}
+    made = plan(read_checkpoint(copy))
+    assert [found.rule for found in made.findings] == ["shard-missing"]
+    assert "model.layers.0.self_attn.q_proj.weight_packed" in {one.weight for one in made.unlinked}
+    assert {one.reason for one in made.unlinked} == {IN_UNREAD_FILES}
 
 
 def test_the_unpacked_elements_are_those_that_the_packing_package_unpacks(tmp_path: Path) -> None:
@@ -139,17 +144,21 @@ def test_gguf_blocks_are_foreign_with_their_type_as_the_tag(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("with_index", [True, False])
-def test_a_shard_alone_is_brought_in_unlinked_where_its_scales_are_in_another(
+def test_scales_in_a_shard_that_is_gone_are_not_missed_and_stop_an_import(
     with_index: bool, tmp_path: Path
 ) -> None:
     copy = copy_of("ct-nvfp4-sharded", tmp_path)
     if not with_index:
         (copy / "model.safetensors.index.json").unlink()
+    (copy / "model-00002-of-00002.safetensors").unlink()
     shard = copy / "model-00001-of-00002.safetensors"
-    done = import_checkpoint(str(shard), tmp_path / "out.kiln")
-    assert {one.reason for one in done.plan.unlinked} == {IN_UNREAD_FILES}
-    assert sorted(one.weight for one in done.plan.unlinked) == [
+    with pytest.raises(KilnError, match="shard-missing"):
+        import_checkpoint(shard, tmp_path / "out.kiln")
+    made = plan(read_checkpoint(shard))
+    assert [found.rule for found in made.findings] == ["shard-missing"]
+    assert {one.reason for one in made.unlinked} == {IN_UNREAD_FILES}
+    assert sorted(one.weight for one in made.unlinked) == [
         "model.layers.0.mlp.down_proj.weight_packed",
         "model.layers.1.mlp.down_proj.weight_packed",
     ]
-    assert len(done.plan.links) == QUANTIZED_MODULES - 2
+    assert len(made.links) == QUANTIZED_MODULES - 2

@@ -30,7 +30,7 @@ from tests.checkpoints.building import (
     safetensors_bytes,
     with_header,
 )
-from tests.checkpoints.models import MODELS, compressed, config, modelopt, sizes
+from tests.checkpoints.models import compressed, config, modelopt, sizes
 from tests.places import CHECKPOINTS
 
 BLOCKS = "a scale for each block of rows and columns"

@@ -153,7 +153,7 @@ def large_file() -> File:
     return file
 
 
-def test_a_large_sound_file_has_no_suspects(large_file: File) -> None:
+def test_a_large_sound_file_has_nothing_unverified(large_file: File) -> None:
     directory = directory_of(bytes(large_file))
     assert screen.header_is_proven(directory)
     assert screen_records.unverified(directory) == []
