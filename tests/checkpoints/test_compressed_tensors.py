@@ -191,6 +191,9 @@ BROKEN = {
         findings=(("scale-missing", "x.weight_packed"),),
         config=ASYM,
     ),
+    "a weight_shape cut short": Case(
+        words(x__weight_shape=sizes(4)), findings=(("scale-shape", "x.weight_shape"),), config=INT4
+    ),
     "a weight_shape of three numbers": Case(
         words(x__weight_shape=sizes(4, 128, 1)), findings=(("scale-shape", "x.weight_shape"),), config=INT4
     ),
