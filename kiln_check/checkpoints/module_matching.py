@@ -388,6 +388,8 @@ def _bare(members: Members, given: Parameters, elsewhere: Elsewhere) -> Outcome:
     if right:
         held = [_held(one, members, elsewhere, given) for one in right]
         names = _one_of(one.template.name for one in right)
+        if any(one.reason == IN_UNREAD_FILES for one in held):
+            return Outcome(BARE, reason=IN_UNREAD_FILES, tool=names)
         if len({_stored(one) for one in held}) > 1:
             return Outcome(BARE, reason=AMBIGUOUS, tool=names)
         return held[0]._replace(tool=_one_of(one.template.tool for one in right), template=names)
@@ -402,15 +404,17 @@ def _bare(members: Members, given: Parameters, elsewhere: Elsewhere) -> Outcome:
 
 
 def _one_of(names: Iterable[str]) -> str:
-    """A name, or one of several that can't be told apart."""
+    """A name, or of several that can't be told apart how many there are."""
     first, *others = dict.fromkeys(names)
-    return f"{first} or {len(others)} like it" if others else first
+    return f"one of {len(others) + 1} that fit, {first} among them" if others else first
 
 
 def _misshapen(fits: Sequence[Fit], members: Members) -> list[Fit]:
-    """The fits with wrong shapes alone; else those that all lack one tensor, and no template lacks it not."""
+    """Of modules whose names tell: the fits with wrong shapes alone; else those that all lack one tensor, and no template lacks it not."""
+    if not _is_telling(members):
+        return []
     misshapen = [one for one in fits if all(fault.kind == "shape" for fault in one.faults)]
-    if misshapen or not _is_telling(members):
+    if misshapen:
         return misshapen
     near = [one for one in fits if all(fault.kind in ("shape", "missing") for fault in one.faults)]
     lacking = [{fault.suffix for fault in one.faults if fault.kind == "missing"} for one in near]
@@ -427,9 +431,13 @@ def _stored(outcome: Outcome) -> Hashable:
     return held.hold.scale, held.hold.outer, held.hold.scale_dtype, held.dtype, held.shape, held.axis, group
 
 
+ANY_SCALE = ".scale"
+"""A suffix that tools give to their scales of which no template tells."""
+
+
 def _is_telling(members: Members) -> bool:
     """Whether a module has a tensor by whose suffix alone it is quantized."""
-    return any(suffix not in PLAIN_SUFFIXES for suffix in members)
+    return any(suffix not in PLAIN_SUFFIXES and suffix != ANY_SCALE for suffix in members)
 
 
 def _is_scaled(members: Members) -> bool:

@@ -136,7 +136,7 @@ def _positions(name: str) -> Iterator[tuple[int, str]]:
 
 def _outvoted(own: Hashable, tally: Counter[Hashable]) -> tuple[Hashable, int] | None:
     most, count = tally.most_common(1)[0]
-    return (most, count) if most != own and count >= 2 and count > tally[own] else None
+    return (most, count) if most != own and count > tally[own] else None
 
 
 def _suffix_finding(one: Sibling, other: Sibling, count: int) -> tuple[str, str]:
