@@ -136,7 +136,8 @@ def test_an_unsound_checkpoint_is_refused_with_its_report(tmp_path: Path) -> Non
     edit(copy / "model.safetensors", lambda tensors: tensors.pop(scale))
     with pytest.raises(KilnError) as raised:
         kiln_check.import_checkpoint(copy, tmp_path / "out.kiln")
-    assert raised.value.report == kiln_check.check(copy)
+    assert raised.value.report is not None
+    assert raised.value.report.findings == kiln_check.check(copy).findings
 
 
 def test_what_only_the_package_knows_is_no_parameter() -> None:
