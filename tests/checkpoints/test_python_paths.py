@@ -140,6 +140,18 @@ def test_an_unsound_checkpoint_is_refused_with_its_report(tmp_path: Path) -> Non
     assert raised.value.report.findings == kiln_check.check(copy).findings
 
 
+@pytest.mark.parametrize("file", ["model.safetensors.index.json", "extra.safetensors"])
+def test_an_index_that_was_read_for_a_file_that_it_does_not_name_is_not_replaced(
+    file: str, tmp_path: Path
+) -> None:
+    copy = copy_of("ct-nvfp4-sharded", tmp_path)
+    (copy / "extra.safetensors").write_bytes((ONE / "model.safetensors").read_bytes())
+    before = (copy / file).read_bytes()
+    with pytest.raises(OSError, match="is one of the files to be imported"):
+        kiln_check.import_checkpoint(copy / "extra.safetensors", copy / file)
+    assert (copy / file).read_bytes() == before
+
+
 def test_what_only_the_package_knows_is_no_parameter() -> None:
     assert list(inspect.signature(kiln_check.check_checkpoint).parameters) == ["path"]
     assert list(inspect.signature(kiln_check.import_checkpoint).parameters) == [

@@ -142,8 +142,8 @@ def test_a_copy_that_is_left_over_comes_back_with_its_file(rows: int, tmp_path: 
     source, kiln, out = tmp_path / "model", tmp_path / "out.kiln", tmp_path / "out"
     source.mkdir()
     overlay(source, stale=rows, valid=64)
-    for file in (BASE, OVERLAY):
-        edit(source / file, lambda tensors: tensors.update({"m.x": Made("U8", (3,))}))
+    for name in (BASE, OVERLAY):
+        edit(source / name, lambda tensors: tensors.update({"m.x": Made("U8", (3,))}))
     content = json.loads((source / INDEX).read_text())
     content["weight_map"]["m.x"] = OVERLAY
     (source / INDEX).write_text(json.dumps(content))
