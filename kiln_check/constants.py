@@ -70,9 +70,6 @@ LONGEST_SMALL_PAYLOAD = 1 << 10
 MOST_FINDINGS = 10_000
 """Findings in one header after which the rest is not read, so that no report outgrows its file by much."""
 
-MOST_INDEXES = 8
-"""Indexes of a folder that are kept in memory; one more is read again when it is asked for."""
-
 MOST_PATTERNS = 64
 """Patterns of a config that each module is held against, so that the time stays linear."""
 

@@ -112,9 +112,10 @@ def checkpoint_at(path: str) -> Place:
         places = places_of(path, Folders())
         several = f"is a file of {len(places)} checkpoints"
     else:
+        from kiln_check.checkpoints.index import INDEX_SUFFIX
         from kiln_check.checkpoints.readers import READERS
 
-        endings = ", ".join((*READERS, ".index.json"))
+        endings = ", ".join((*READERS, INDEX_SUFFIX))
         raise UsageError(f"{path}: its name ends with none of {endings}")
     if len(places) > 1:
         names = ", ".join(os.path.basename(place.path) for place in places[:NAMES_SHOWN])

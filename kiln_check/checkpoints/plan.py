@@ -96,7 +96,7 @@ def parts_of(file: SourceFile, leftover: Container[str] = ()) -> list[tuple[str,
     for tensor in file.tensors:
         if tensor.name not in leftover:
             parts.append((tensor.name, tensor))
-        elif tensor.length:
+        else:
             gaps.append(Gap(tensor.offset, tensor.length))
     parts += [(f"{GAP}{base}/{gap.offset}", gap) for gap in gaps]
     return sorted(parts, key=lambda part: (part[1].offset, part[1].length))

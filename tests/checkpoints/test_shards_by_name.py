@@ -219,10 +219,11 @@ def test_a_variant_s_index_comes_back(tmp_path: Path) -> None:
     assert digests(tmp_path / "out") == digests(source)
 
 
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (1, 2)])
 def test_shards_of_which_an_index_names_some_leave_none_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    numbers: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = write_shards(tmp_path, "of, five digits")
+    paths = write_shards(tmp_path, "of, five digits", numbers)
     overlay = {name: tensor for number in (1, 2, 3) for name, tensor in thirds(number).items()}
     kept = thirds(1)
     files = {paths[0].name: kept, "overlay.safetensors": {k: v for k, v in overlay.items() if k not in kept}}

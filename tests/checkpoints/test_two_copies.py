@@ -142,6 +142,11 @@ def test_a_copy_that_is_left_over_comes_back_with_its_file(rows: int, tmp_path: 
     source, kiln, out = tmp_path / "model", tmp_path / "out.kiln", tmp_path / "out"
     source.mkdir()
     overlay(source, stale=rows, valid=64)
+    for name in (BASE, OVERLAY):
+        edit(source / name, lambda tensors: tensors.update({"m.x": Made("U8", (3,))}))
+    content = json.loads((source / INDEX).read_text())
+    content["weight_map"]["m.x"] = OVERLAY
+    (source / INDEX).write_text(json.dumps(content))
     done = kiln_check.import_checkpoint(source, kiln)
     assert {found.rule for found in done.findings} == {"two-shards"}
     assert kiln_check.check(kiln).ok
@@ -170,6 +175,22 @@ def test_export_refuses_a_kiln_file_without_the_copy_that_was_left_over(tmp_path
         with pytest.raises(kiln_check.KilnError):
             kiln_check.export_checkpoint(kiln, tmp_path / "out")
         assert not (tmp_path / "out").exists()
+
+
+def test_export_refuses_bytes_in_the_place_of_a_tensor_that_no_other_file_has(tmp_path: Path) -> None:
+    source, kiln = tmp_path / "model.safetensors", tmp_path / "out.kiln"
+    source.write_bytes(safetensors_bytes({"a": Made("U8", (3,)), "b": Made("U8", (5,))}))
+    kiln_check.import_checkpoint(source, kiln)
+    with kiln_check.open(kiln) as file:
+        tensors = {
+            name: kiln_check.NewTensor(tensor.dtype, tensor.shape, bytes(tensor.bytes()))
+            for name, tensor in file.items()
+        }
+    end = source.stat().st_size
+    tensors[f"kiln.source/gap/model.safetensors/{end - 5}"] = tensors.pop("b")
+    kiln_check.write(kiln, tensors)
+    with pytest.raises(kiln_check.KilnError):
+        kiln_check.export_checkpoint(kiln, tmp_path / "out")
 
 
 def with_metadata(folder: Path, metadata: str) -> Report:
