@@ -53,7 +53,7 @@ from kiln_check.checkpoints.siblings import Sibling, deviations
 from kiln_check.checkpoints.spread import spread_modules
 from kiln_check.constants import LARGEST_GROUP, LONGEST_DIMENSION
 from kiln_check.report import Finding
-from kiln_check.text import quote
+from kiln_check.text import plural, quote
 
 PLAIN_SUFFIXES = frozenset(("", ".weight", *(slot.suffix for slot in COMPANION_SLOTS)))
 """Suffixes of modules that are not quantized."""
@@ -406,11 +406,11 @@ def _bare(members: Members, given: Parameters, elsewhere: Elsewhere) -> Outcome:
 def _one_of(names: Iterable[str]) -> str:
     """A name, or of several that can't be told apart how many there are."""
     first, *others = dict.fromkeys(names)
-    return f"one of {len(others) + 1} that fit, {first} among them" if others else first
+    return f"undeclared, as {first} or {plural(len(others), 'other')}" if others else first
 
 
 def _misshapen(fits: Sequence[Fit], members: Members) -> list[Fit]:
-    """Of modules whose names tell: the fits with wrong shapes alone; else those that all lack one tensor, and no template lacks it not."""
+    """Of modules whose names tell: the fits with wrong shapes alone, else those that all lack one tensor."""
     if not _is_telling(members):
         return []
     misshapen = [one for one in fits if all(fault.kind == "shape" for fault in one.faults)]

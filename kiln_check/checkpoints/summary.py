@@ -25,19 +25,28 @@ class Weights(NamedTuple):
 
 
 def link_lines(links: Sequence[Link], unlinked: Sequence[Unlinked]) -> Iterator[str]:
-    """A line for each kind of link, and for each reason, with the names of those not linked."""
+    """What is linked and what is verified, a line for each template; then what is not, with names."""
     kinds = Counter(_kind(link) for link in links)
     for kind, count in sorted(kinds.items(), key=_most_first):
         yield f"linked {count}: {kind}"
+    kept = Counter(f"{one.template}, not linked: {one.reason}" for one in unlinked if is_verified(one))
+    for kind, count in sorted(kept.items(), key=_most_first):
+        yield f"verified {count}: {kind}"
     by_reason: dict[str, list[Unlinked]] = {}
     for one in unlinked:
-        by_reason.setdefault(one.reason, []).append(one)
+        if not is_verified(one):
+            by_reason.setdefault(one.reason, []).append(one)
     for reason, ones in by_reason.items():
-        yield f"not linked {len(ones)}: {reason}"
+        yield f"not verified {len(ones)}: {reason}"
         for one in ones[:FINDINGS_SHOWN]:
-            yield f"  {quote(one.weight)}: {one.detail}"
+            yield f"  {quote(one.weight)}{': ' if one.detail else ''}{one.detail}"
         if len(ones) > FINDINGS_SHOWN:
             yield f"  and {len(ones) - FINDINGS_SHOWN} more"
+
+
+def is_verified(one: Unlinked) -> bool:
+    """Whether a weight that is not linked fits a template."""
+    return one.template is not None and one.reason not in (IN_UNREAD_FILES, NOT_KNOWN)
 
 
 def weights_of(
@@ -56,8 +65,7 @@ def weights_of(
     unverified: list[Weight] = []
     for one in unlinked:
         weight = Weight(one.weight, one.tool, one.template, one.reason)
-        is_verified = one.template is not None and one.reason not in (IN_UNREAD_FILES, NOT_KNOWN)
-        (verified if is_verified else unverified).append(weight)
+        (verified if is_verified(one) else unverified).append(weight)
     verified += [
         Weight(one.name, "GGUF", one.source_dtype, OWN_SCALES)
         for one in tensors

@@ -55,13 +55,12 @@ def test_notes_leave_out_what_a_finding_tells(tmp_path: Path, capsys: pytest.Cap
     path = Case(tensors, config=declared).write(tmp_path)
     wanted = (
         "linked 1: compressed-tensors mxfp4-pack-quantized, scheme 1, e2m1 with e8m0 scales",
-        "not linked 1: one scale for a matrix",
-        '  "one.weight": compressed-tensors float-quantized, tensor',
+        "verified 1: compressed-tensors float-quantized, tensor, not linked: one scale for a matrix",
     )
     assert notes(path) == wanted
     assert main(["check", path]) == 1
     out = capsys.readouterr().out
-    assert out.splitlines()[:4] == [f"{path}: TYPE", *(f"  {note}" for note in wanted)]
+    assert out.splitlines()[:3] == [f"{path}: TYPE", *(f"  {note}" for note in wanted)]
     assert main(["check", "--format", "json", path]) == 1
     (entry,) = json.loads(capsys.readouterr().out)["files"]
     assert tuple(entry["notes"]) == wanted
