@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from kiln_check.constants import PATTERN_SIGNS
 from kiln_check.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def targets(path: str, folders: Folders) -> Iterator[Target]:
     """
     if os.path.isdir(path):
         yield from _in_folder(path, folders)
-    elif not os.path.lexists(path) and _is_pattern(path):
+    elif any(sign in path for sign in PATTERN_SIGNS) and not os.path.lexists(path):
         yield from _matching(path, folders)
     elif is_checkpoint(path):
         yield from _faulty_indexes_of(path, folders)
@@ -133,12 +134,6 @@ def _places_in(path: str) -> list[Place]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     return list(Folder(path, names).places)
-
-
-def _is_pattern(path: str) -> bool:
-    from kiln_check.patterns import SIGNS
-
-    return any(sign in path for sign in SIGNS)
 
 
 def _matching(pattern: str, folders: Folders) -> Iterator[Target]:
