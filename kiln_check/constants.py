@@ -48,6 +48,9 @@ FINDINGS_SHOWN = 20
 BYTES_SHOWN = 16
 """Bytes of a field that the text shows: one line of a hex dump."""
 
+PATTERN_SIGNS = "*?["
+"""Characters of a path that make it a pattern, where no file has that very name."""
+
 MOST_OUTPUT = 1 << 20
 """Bytes that a reader under test may print for one case; more is a reader that does not end."""
 

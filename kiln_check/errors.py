@@ -21,5 +21,9 @@ class KilnError(ValueError):
         self.report = report
 
 
-class UsageError(ValueError):
-    """A command, or a path, can't be taken as it was given; the text says why on one line."""
+class UsageError(Exception):
+    """A command can't be carried out as it was given; the text says why on one line."""
+
+
+class PathError(UsageError, ValueError):
+    """A path means no checkpoint, or several; the text says so on one line."""

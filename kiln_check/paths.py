@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from kiln_check.errors import UsageError
+from kiln_check.constants import PATTERN_SIGNS
+from kiln_check.errors import PathError
 
 if TYPE_CHECKING:
     from kiln_check.checkpoints.folder import Folder, Place
@@ -61,7 +62,7 @@ def targets(path: str, folders: Folders) -> Iterator[Target]:
     """
     if os.path.isdir(path):
         yield from _in_folder(path, folders)
-    elif not os.path.lexists(path) and _is_pattern(path):
+    elif any(sign in path for sign in PATTERN_SIGNS) and not os.path.lexists(path):
         yield from _matching(path, folders)
     elif is_checkpoint(path):
         yield from _faulty_indexes_of(path, folders)
@@ -101,12 +102,12 @@ def _faulty_indexes_of(path: str, folders: Folders) -> Sequence[Place]:
 def checkpoint_at(path: str) -> Place:
     """The one checkpoint that a path means: a file of it, its index, or the folder that it is in.
 
-    Raises UsageError where it means none or several.
+    Raises PathError where it means none or several.
     """
     if os.path.isdir(path):
         places = _places_in(path)
         if not places:
-            raise UsageError(f"{path}: no checkpoint in this folder")
+            raise PathError(f"{path}: no checkpoint in this folder")
         several = f"{len(places)} checkpoints in this folder"
     elif is_checkpoint(path):
         places = places_of(path, Folders())
@@ -116,29 +117,23 @@ def checkpoint_at(path: str) -> Place:
         from kiln_check.checkpoints.readers import READERS
 
         endings = ", ".join((*READERS, INDEX_SUFFIX))
-        raise UsageError(f"{path}: its name ends with none of {endings}")
+        raise PathError(f"{path}: its name ends with none of {endings}")
     if len(places) > 1:
         names = ", ".join(os.path.basename(place.path) for place in places[:NAMES_SHOWN])
         more = ", …" if len(places) > NAMES_SHOWN else ""
-        raise UsageError(f"{path}: {several}; give one of {names}{more}")
+        raise PathError(f"{path}: {several}; give one of {names}{more}")
     return places[0]
 
 
 def _places_in(path: str) -> list[Place]:
-    """The checkpoints in a folder itself. Raises UsageError where it can't be listed."""
+    """The checkpoints in a folder itself. Raises PathError where it can't be listed."""
     from kiln_check.checkpoints.folder import Folder, file_names
 
     try:
         names = file_names(path)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        raise PathError(f"{path}: {error.strerror}") from error
     return list(Folder(path, names).places)
-
-
-def _is_pattern(path: str) -> bool:
-    from kiln_check.patterns import SIGNS
-
-    return any(sign in path for sign in SIGNS)
 
 
 def _matching(pattern: str, folders: Folders) -> Iterator[Target]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-SIGNS = "*?["
+from kiln_check.constants import PATTERN_SIGNS
 
 
 def matches(pattern: str) -> Iterator[tuple[str, str | None]]:
@@ -34,7 +34,7 @@ def _below(folder: str, parts: list[str]) -> Iterator[tuple[str, str | None]]:
             elif not later:
                 yield os.path.join(folder, name), None
         return
-    if not any(sign in part for sign in SIGNS):
+    if not any(sign in part for sign in PATTERN_SIGNS):
         path = os.path.join(folder, part)
         if later and os.path.isdir(path):
             yield from _below(path, later)

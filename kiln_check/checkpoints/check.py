@@ -10,7 +10,7 @@ from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.plan import Plan, plan
 from kiln_check.checkpoints.summary import file_lines, foreign_lines, link_lines, weights_of
-from kiln_check.errors import KilnError, UsageError
+from kiln_check.errors import KilnError, PathError
 from kiln_check.paths import checkpoint_at
 from kiln_check.report import OK, Finding, Report
 from kiln_check.source import BytesSource
@@ -35,7 +35,7 @@ def check_checkpoint(path: str | os.PathLike[str]) -> Report:
     called = os.fspath(path)
     try:
         place = checkpoint_at(called)
-    except UsageError as error:
+    except PathError as error:
         return unreadable(called, OSError(str(error).removeprefix(f"{called}: ")))
     return check_place(place)
 

@@ -79,7 +79,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
-        UsageError: the path means no checkpoint, or several.
+        PathError: the path means no checkpoint, or several.
 
     """
     return read_place(checkpoint_at(os.fspath(path)), with_companions=os.path.isdir(path))
