@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tools.breaking.folder import Checkpoint, Tensor
 
@@ -30,6 +30,29 @@ KINDS = (
 )
 
 
+class Change(NamedTuple):
+    """A tensor that is changed: those of its module as they were, by suffix, its own suffix, and it after.
+
+    `after` is None where the tensor is gone.
+    """
+
+    module: Mapping[str, Tensor]
+    suffix: str
+    after: Tensor | None
+
+    @property
+    def before(self) -> Tensor:
+        """The tensor as it was."""
+        return self.module[self.suffix]
+
+
+class Resized(NamedTuple):
+    """A group size of a config, or rows and columns of a block, before and after."""
+
+    before: Any
+    after: Any
+
+
 class Break(NamedTuple):
     """A sound checkpoint with one thing wrong.
 
@@ -37,11 +60,10 @@ class Break(NamedTuple):
         kind: one of KINDS.
         what: what is changed, on one line.
         broken: the checkpoint afterwards.
-        names: the names of which a finding must have one; empty where any error will do.
-        suffix: what follows the module's name, of the tensor that is changed; "" for a config.
-        before: that tensor as it was.
-        after: that tensor as it is; None where it is gone.
-        module: the tensors of its module as they were, by suffix.
+        names: the names of which an error must have one; empty where any error will do.
+        changes: of tensors of safetensors files.
+        resized: of a config's group size.
+        padded: whether no more of a GGUF file's payloads changes than what pads them.
 
     """
 
@@ -49,7 +71,6 @@ class Break(NamedTuple):
     what: str
     broken: Checkpoint
     names: frozenset[str]
-    suffix: str = ""
-    before: Tensor | None = None
-    after: Tensor | None = None
-    module: Mapping[str, Tensor] = {}
+    changes: tuple[Change, ...] = ()
+    resized: Resized | None = None
+    padded: bool = False

@@ -16,6 +16,9 @@ LOW = frozenset(
 PARTNER = re.compile(r"scale|zero|absmax|blocks|g_idx|qweight|shift")
 """What the name of a tensor has in it that stands beside a quantized weight."""
 
+NORM = "scale"
+"""By itself the name of a norm's weight."""
+
 EXPERT = re.compile(r"\.experts\.\d+\.")
 
 
@@ -52,7 +55,9 @@ def quantized_modules(checkpoint: Checkpoint) -> list[Module]:
 
 
 def _is_quantized(tensors: Mapping[str, Tensor]) -> bool:
-    return any(tensor.dtype in LOW for tensor in tensors.values()) or all(map(PARTNER.search, tensors))
+    if any(tensor.dtype in LOW for tensor in tensors.values()):
+        return True
+    return all(suffix != NORM and PARTNER.search(suffix) for suffix in tensors)
 
 
 def representatives(modules: Iterable[Module]) -> list[Module]:

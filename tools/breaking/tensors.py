@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tools.breaking import breaks as kinds
-from tools.breaking.breaks import Break
+from tools.breaking.breaks import Break, Change
 from tools.breaking.folder import Checkpoint, Tensor
 from tools.breaking.modules import Module, names_of, quantized_modules, representatives
 
@@ -55,7 +55,7 @@ def _altered(checkpoint: Checkpoint, module: Module, suffix: str) -> Iterator[Br
             seen.add(after[:2])
             what = f"{module.full(suffix)}: {before.text()} to {after.text()}"
             broken = _changed(checkpoint, {module.full(suffix): after})
-            yield Break(kind, what, broken, names, suffix, before, after, module.tensors)
+            yield Break(kind, what, broken, names, (Change(module.tensors, suffix, after),))
 
 
 def alterations(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
@@ -88,16 +88,12 @@ def _with_length(shape: Sequence[int], axis: int, length: int) -> tuple[int, ...
 
 def _removed(checkpoint: Checkpoint, module: Module, suffix: str) -> Break:
     name = module.full(suffix)
-    before = module.tensors[suffix]
     return Break(
         kinds.REMOVED,
-        f"{name}: {before.text()} removed",
+        f"{name}: {module.tensors[suffix].text()} removed",
         _changed(checkpoint, {name: None}),
         names_of(checkpoint, module),
-        suffix,
-        before,
-        None,
-        module.tensors,
+        (Change(module.tensors, suffix, None),),
     )
 
 
@@ -120,17 +116,13 @@ def _exchanged(
 
 def _exchange(checkpoint: Checkpoint, module: Module, other: Module, suffix: str) -> Break:
     one, two = module.tensors[suffix], other.tensors[suffix]
-    after = two._replace(file=one.file)
-    changes = {module.full(suffix): after, other.full(suffix): one._replace(file=two.file)}
+    here, there = two._replace(file=one.file), one._replace(file=two.file)
     return Break(
         kinds.EXCHANGED,
         f"{module.full(suffix)}: {one.text()} for {other.full(suffix)}: {two.text()}",
-        _changed(checkpoint, changes),
+        _changed(checkpoint, {module.full(suffix): here, other.full(suffix): there}),
         names_of(checkpoint, module) | names_of(checkpoint, other),
-        suffix,
-        one,
-        after,
-        module.tensors,
+        (Change(module.tensors, suffix, here), Change(other.tensors, suffix, there)),
     )
 
 
@@ -146,8 +138,5 @@ def _all_removed(checkpoint: Checkpoint, modules: Sequence[Module]) -> Iterator[
             f"all {len(having)} {suffix}: removed",
             _changed(checkpoint, {module.full(suffix): None for module in having}),
             frozenset().union(*(names_of(checkpoint, module) for module in having)),
-            suffix,
-            having[0].tensors[suffix],
-            None,
-            having[0].tensors,
+            tuple(Change(module.tensors, suffix, None) for module in having),
         )
