@@ -38,6 +38,13 @@ def files_of(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield path.name, (without_payloads(raw) if path.suffix == ".safetensors" else raw)
 
 
+def every_file(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """The names and bytes of all files below a folder, by name."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(folder).as_posix(), path.read_bytes()
+
+
 def without_payloads(raw: bytes) -> bytes:
     """A safetensors file with zeros for the payloads that say nothing of its layout."""
     start = 8 + int.from_bytes(raw[:8], "little")

@@ -154,10 +154,10 @@ def _spreads(shape: Sequence[int], over: Sequence[int]) -> bool:
 def _covers_in_blocks(partner: Tensor, before: Tensor, after: Tensor) -> bool:
     if partner.count == 1:
         return True
+    if not len(partner.shape) == len(before.shape) == len(after.shape) > 1:
+        return False
     if not before.dtype.startswith("F8") and partner.shape[-2] == before.shape[-2]:
         return False  # groups of packed or integer elements are whole
-    if not len(partner.shape) == len(before.shape) == len(after.shape):
-        return False
     lengths = zip(partner.shape, before.shape, after.shape, strict=True)
     return all(
         count == old == new or any(count == _blocks(old, size) == _blocks(new, size) for size in BLOCKS)
