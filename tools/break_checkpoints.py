@@ -55,7 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Break checkpoints, and count what kiln check notices.")
     parser.add_argument(
-        "folders", nargs="*", type=Path, default=[ZOO], metavar="FOLDER", help="of checkpoints (tests/data/zoo)"
+        "folders",
+        nargs="*",
+        type=Path,
+        default=[ZOO],
+        metavar="FOLDER",
+        help="of checkpoints (tests/data/zoo)",
     )
     parser.add_argument("--list-missed", action="store_true", help="print each break that is missed")
     parser.add_argument(
@@ -64,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page of the documentation")
     parser.add_argument("--check", type=Path, metavar="FILE", help="exit 1 when that page is out of date")
     parser.add_argument("--only", default="", metavar="NAME", help="checkpoints whose names begin so")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes (one a core)")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes (one a core)"
+    )
     return parser
 
 

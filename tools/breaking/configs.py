@@ -99,7 +99,9 @@ def _others(said: Said, value: Any) -> list[Any]:
     if said.kind == kinds.WIDTH:
         return [width for width in (2, 4, 8) if width != value] if value in range(1, 9) else []
     row = FORMATS[said.key]
-    places = [place for place, one in enumerate(row) if isinstance(value, str) and one.lower() == value.lower()]
+    places = [
+        place for place, one in enumerate(row) if isinstance(value, str) and one.lower() == value.lower()
+    ]
     return [one for place in places for one in (row[place + 1 :] + row[:place])[:2]]
 
 

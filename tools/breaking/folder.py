@@ -46,14 +46,14 @@ class Tensor(NamedTuple):
     payload: bytes | None = None
 
     @property
-    def count(self) -> int:
+    def num_elements(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def length(self) -> int:
         """Bytes of the payload."""
-        return -(-self.count * BITS[self.dtype] // 8)
+        return -(-self.num_elements * BITS[self.dtype] // 8)
 
     def text(self) -> str:
         """As in "F32 [64, 1]"."""
@@ -84,7 +84,10 @@ def read(folder: Path) -> Checkpoint:
 
     Raises ValueError where two files have a tensor of the same name.
     """
-    checkpoint = Checkpoint(folder.name, metadata := {}, tensors := {}, documents := {}, ggufs := {})
+    metadata: dict[str, Mapping[str, str] | None] = {}
+    tensors: dict[str, Tensor] = {}
+    documents: dict[str, Any] = {}
+    ggufs: dict[str, bytes] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix == ".safetensors":
             metadata[path.name], found = _read_safetensors(path)
@@ -95,7 +98,7 @@ def read(folder: Path) -> Checkpoint:
             documents[path.name] = json.loads(path.read_bytes())
         elif path.suffix == ".gguf":
             ggufs[path.name] = path.read_bytes()
-    return checkpoint
+    return Checkpoint(folder.name, metadata, tensors, documents, ggufs)
 
 
 def _read_safetensors(path: Path) -> tuple[Mapping[str, str] | None, dict[str, Tensor]]:

@@ -138,8 +138,8 @@ def markdown(judged: Sequence[Judged]) -> str:
     lines = [
         "# What a check notices",
         "",
-        f"`tools/break_checkpoints.py` takes the {len(judged)} checkpoints in `tests/data/zoo`, which tools of",
-        "many kinds wrote, breaks each in every way that applies, and checks it. A break is noticed where an",
+        f"`tools/break_checkpoints.py` takes the {len(judged)} checkpoints in `tests/data/zoo`, which tools",
+        "of many kinds wrote, breaks each in every way that applies, and checks it. A break is noticed where an",
         "error names the tensor that is broken, another of its module, or the module; one of a config, where",
         "there is any error. One module of each sort is broken in each checkpoint.",
         "",

@@ -64,20 +64,18 @@ def alterations(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     One element is not made none, nor flattened: loaders take it in any rank.
     """
     shape = tensor.shape
-    if tensor.count == 1:
+    if tensor.num_elements == 1:
         yield kinds.MADE_TWO, tensor._replace(shape=(2, *shape[1:]))
     for axis, length in enumerate(shape):
         column = axis > 0 and axis == len(shape) - 1
-        more, less = (
-            (kinds.COLUMN_MORE, kinds.COLUMN_LESS) if column else (kinds.ROW_MORE, kinds.ROW_LESS)
-        )
+        more, less = (kinds.COLUMN_MORE, kinds.COLUMN_LESS) if column else (kinds.ROW_MORE, kinds.ROW_LESS)
         yield more, tensor._replace(shape=_with_length(shape, axis, length + 1))
         if length > 1:
             yield less, tensor._replace(shape=_with_length(shape, axis, length - 1))
     if len(shape) > 1:
         yield kinds.TRANSPOSED, tensor._replace(shape=(*shape[:-2], shape[-1], shape[-2]))
-        if tensor.count > 1:
-            yield kinds.FLATTENED, tensor._replace(shape=(tensor.count,))
+        if tensor.num_elements > 1:
+            yield kinds.FLATTENED, tensor._replace(shape=(tensor.num_elements,))
     for dtype in OTHER_DTYPES.get(tensor.dtype, ()):
         yield kinds.DTYPE, tensor._replace(dtype=dtype)
 
@@ -109,7 +107,7 @@ def _exchanged(
     }
     for same_count in (True, False):
         for other, after in others.items():
-            if after.shape != before.shape and (after.count == before.count) == same_count:
+            if after.shape != before.shape and (after.num_elements == before.num_elements) == same_count:
                 yield _exchange(checkpoint, module, modules[other], suffix)
                 break
 
@@ -127,12 +125,14 @@ def _exchange(checkpoint: Checkpoint, module: Module, other: Module, suffix: str
 
 
 def _all_removed(checkpoint: Checkpoint, modules: Sequence[Module]) -> Iterator[Break]:
-    """Every tensor with the same suffix removed, for each suffix."""
+    """Every tensor with the same suffix removed, for each suffix that several modules have."""
     with_suffix: dict[str, list[Module]] = {}
     for module in modules:
         for suffix in module.tensors:
             with_suffix.setdefault(suffix, []).append(module)
     for suffix, having in with_suffix.items():
+        if len(having) == 1:
+            continue
         yield Break(
             kinds.ALL_REMOVED,
             f"all {len(having)} {suffix}: removed",

@@ -65,10 +65,18 @@ def _is_a_shape(broken: Break) -> bool:
 
 
 def _is_of_activations(broken: Break) -> bool:
-    """Whether all scales of the layers' inputs, or outputs, are gone, and no config says that they are stored."""
-    if broken.kind != kinds.ALL_REMOVED or _says_static(broken.broken.documents):
+    """Whether the layers' inputs, or outputs, have no scales left, and no config says that they have."""
+    if not _none_is_left(broken) or _says_static(broken.broken.documents):
         return False
     return all(ACTIVATION.search(change.suffix) for change in broken.changes)
+
+
+def _none_is_left(broken: Break) -> bool:
+    """Whether no module has a tensor with the suffix of those that are removed."""
+    if broken.kind not in (kinds.REMOVED, kinds.ALL_REMOVED):
+        return False
+    gone = {change.suffix for change in broken.changes}
+    return not any(gone & module.tensors.keys() for module in quantized_modules(broken.broken))
 
 
 def _says_static(value: Any) -> bool:
@@ -84,13 +92,11 @@ def _says_static(value: Any) -> bool:
 
 
 def _is_an_order_of_columns(broken: Break) -> bool:
-    return broken.kind == kinds.ALL_REMOVED and all(change.suffix == "g_idx" for change in broken.changes)
+    return _none_is_left(broken) and all(change.suffix == "g_idx" for change in broken.changes)
 
 
 def _is_a_label(broken: Break) -> bool:
-    return broken.kind == kinds.ALL_REMOVED and all(
-        change.suffix == "comfy_quant" for change in broken.changes
-    )
+    return _none_is_left(broken) and all(change.suffix == "comfy_quant" for change in broken.changes)
 
 
 def _divides_alike(broken: Break) -> bool:
@@ -98,21 +104,28 @@ def _divides_alike(broken: Break) -> bool:
     if broken.resized is None or not isinstance(broken.resized.before, list):
         return False
     sizes = tuple(zip(broken.resized.before, broken.resized.after, strict=True))
-    weights = (max(module.tensors.values(), key=_bulk) for module in quantized_modules(broken.broken))
     return all(
         _blocks(length, before) == _blocks(length, after)
-        for weight in weights
+        for weight in _weights(broken)
         for length, (before, after) in zip(weight.shape[-2:], sizes, strict=False)
     )
+
+
+def _holds_any_width(broken: Break) -> bool:
+    """Whether each weight has its elements in I8 or in floats, one each."""
+    holding = FLOATS | {"I8"}
+    return broken.kind == kinds.WIDTH and all(weight.dtype in holding for weight in _weights(broken))
+
+
+def _weights(broken: Break) -> Iterator[Tensor]:
+    """The largest tensor of each quantized module."""
+    for module in quantized_modules(broken.broken):
+        yield max(module.tensors.values(), key=lambda tensor: tensor.length)
 
 
 def _takes_as_much(broken: Break) -> bool:
     """Whether a tensor of a GGUF file takes as many bytes as before."""
     return broken.padded
-
-
-def _bulk(tensor: Tensor) -> int:
-    return tensor.length
 
 
 def _blocks(length: int, size: int) -> int:
@@ -125,7 +138,7 @@ def _every_partner(change: Change, fits: Callable[[Tensor, Tensor, Tensor], bool
     return (
         change.after is not None
         and bool(partners)
-        and all(one.count <= change.before.count for one in partners)
+        and all(one.num_elements <= change.before.num_elements for one in partners)
         and all(fits(one, change.before, change.after) for one in partners)
     )
 
@@ -152,7 +165,7 @@ def _spreads(shape: Sequence[int], over: Sequence[int]) -> bool:
 
 
 def _covers_in_blocks(partner: Tensor, before: Tensor, after: Tensor) -> bool:
-    if partner.count == 1:
+    if partner.num_elements == 1:
         return True
     if not len(partner.shape) == len(before.shape) == len(after.shape) > 1:
         return False
@@ -176,6 +189,10 @@ UNSEEABLE: tuple[tuple[Callable[[Break], bool], str], ...] = (
         "The last block of a row or of a column need not be whole: as many scales cover the changed weight.",
     ),
     (_divides_alike, "Blocks of both sizes divide these matrices into as many."),
+    (
+        _holds_any_width,
+        "Elements in I8 or in floats, one each, can be of any width: 4-bit integers are stored so too.",
+    ),
     (_is_cast, "A loader casts floats: the same numbers in another float dtype are sound."),
     (_is_a_shape, "Tools write a shape in I32 and in I64."),
     (
