@@ -7,3 +7,5 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "corpus"
 CHECKPOINTS = ROOT / "tests" / "data" / "checkpoints"
+ZOO = ROOT / "tests" / "data" / "zoo"
+REPORTS = ROOT / "tests" / "data" / "reports"
