@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kiln_check.paths import check_targets
+from kiln_check.fleet import check_paths
 from tests.places import REPORTS
 from tools.zoo import unpack
 
@@ -31,7 +31,7 @@ def test_every_report_has_a_verdict(unpacked: Path) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_reported_checkpoint_is_judged_as_it_must_be(name: str, unpacked: Path) -> None:
-    reports = list(check_targets([str(unpacked / name)]))
+    reports = list(check_paths([str(unpacked / name)]))
     assert reports
     errors = [report.error for report in reports if report.error is not None]
     errors += [one.message for report in reports for one in report.findings if one.level == "error"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kiln_check.paths import check_targets
+from kiln_check.fleet import check_paths
 from tests.places import ZOO
 from tools.zoo import unpack
 
@@ -26,7 +26,7 @@ def test_the_zoo_is_there() -> None:
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: archive.stem)
 def test_a_sound_checkpoint_has_no_error(archive: Path, tmp_path: Path) -> None:
-    reports = list(check_targets([str(unpack(archive, tmp_path))]))
+    reports = list(check_paths([str(unpack(archive, tmp_path))]))
     assert reports
     if archive.stem in MAY_BE_REFUSED:
         assert all(report.ok or report.error or report.findings for report in reports)

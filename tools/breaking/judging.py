@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from kiln_check import Report
-from kiln_check.paths import check_targets
+from kiln_check.fleet import check_paths
 from tools.breaking.breaks import Break
 from tools.breaking.configs import config_breaks
 from tools.breaking.folder import Checkpoint, read, write
@@ -94,7 +94,7 @@ def errors_of(checkpoint: Checkpoint) -> list[Said]:
     """The errors that a check of the checkpoint gives; what can't be read is one."""
     with TemporaryDirectory() as folder:
         write(checkpoint, Path(folder))
-        return [error for report in check_targets([folder]) for error in _errors(report)]
+        return [error for report in check_paths([folder]) for error in _errors(report)]
 
 
 def _errors(report: Report) -> Iterator[Said]:
