@@ -33,6 +33,11 @@ def _finding(module: Module, fit: Fit, fault: Fault) -> Finding:
             rule = "scale-unused" if fault.suffix == weight else "scale-missing"
             beside = _beside(module, fault, weight)
             message = f"{called} is missing{beside}; {by} has {fault.expected} there"
+        case "declared":
+            message = (
+                f"{called} is {at.text()}; the config says {fault.working}, and {by} has {fault.expected}"
+            )
+            return _at("other-format", message, at)
         case "left":
             rule = "other-format"
             message = f"{called} {at.text()} belongs to no module of {by}"
@@ -57,6 +62,19 @@ def excluded_finding(module: Module, excluded: Excluded) -> Finding:
     message = (
         f"{quote(at.name)} {at.text()} is quantized; {excluded.tool}'s config excludes it "
         f"by {quote(excluded.pattern)}"
+    )
+    return _at("other-format", message, at)
+
+
+def otherwise_finding(module: Module, declared: Declared) -> Finding:
+    """A module that is quantized in another format than a config says."""
+    at = _weight(module)
+    suffix = next(one for one in module.tensors if module.tensors[one] is not at)
+    other = module.tensors[suffix]
+    format_ = declared.format if declared.format.isprintable() else quote(declared.format)
+    message = (
+        f"{quote(at.name)} {at.text()} beside {quote(other.name)} {other.text()} is in another format than "
+        f"the config says: {declared.tool} {format_}".rstrip()
     )
     return _at("other-format", message, at)
 

@@ -47,7 +47,12 @@ from kiln_check.checkpoints.links import (
     Link,
     Unlinked,
 )
-from kiln_check.checkpoints.module_findings import excluded_finding, module_findings, plain_finding
+from kiln_check.checkpoints.module_findings import (
+    excluded_finding,
+    module_findings,
+    otherwise_finding,
+    plain_finding,
+)
 from kiln_check.checkpoints.modules import Module, Suffixes, modules_of
 from kiln_check.checkpoints.siblings import Sibling, deviations
 from kiln_check.checkpoints.spread import spread_modules
@@ -264,9 +269,7 @@ def _judged(
             return _PLAIN
         return Outcome(declared.format, reason=NOT_KNOWN, tool=_name(declared))
     if not _concerns(declared, members):
-        if not declared.named or not _is_plain(members) or ".weight" not in members:
-            return _PLAIN if _is_plain(members) else Outcome("other", reason=None)
-        return Outcome("plain", finding=lambda module: plain_finding(module, declared))
+        return _unconcerned(declared, members)
     parameters = {**given, **declared.parameters}
     fits = [
         fit(one, members, parameters, elsewhere) for one in declared.templates if _may_be(one, parameters)
@@ -274,6 +277,17 @@ def _judged(
     if not fits:
         return Outcome(declared.format, reason=NOT_KNOWN, tool=_name(declared))
     return _held(_nearest(fits, members), members, elsewhere, parameters)
+
+
+def _unconcerned(declared: Declared, members: Members) -> Outcome:
+    """A module with nothing of the declared format: plain, or quantized otherwise."""
+    if _is_plain(members):
+        if declared.named and ".weight" in members:
+            return Outcome("plain", finding=lambda module: plain_finding(module, declared))
+        return _PLAIN
+    if _is_scaled(members) and not PLAIN_SUFFIXES.issuperset(members):
+        return Outcome("other", finding=lambda module: otherwise_finding(module, declared))
+    return Outcome("other")
 
 
 def _name(declared: Declared) -> str:

@@ -58,14 +58,15 @@ class Fault(NamedTuple):
     """What is wrong with one tensor of a module.
 
     Attributes:
-        kind: that it is missing, has another dtype or shape, or belongs to no such module.
+        kind: that it is missing, has another dtype or shape, or belongs to no such module; or that the
+            config declares something of it that the template has otherwise.
         suffix: of the tensor.
         expected: dtype and shape as they should be: `F8_E4M3 [64, 4]`; empty where it should not be there.
-        working: how the shape comes about.
+        working: how the shape comes about; of what is declared, what the config says.
 
     """
 
-    kind: Literal["missing", "dtype", "shape", "left"]
+    kind: Literal["missing", "dtype", "shape", "left", "declared"]
     suffix: str
     expected: str
     working: str = ""
@@ -134,7 +135,7 @@ def _attempt(
 ) -> Fit:
     slots = _slots(template, members)
     values = _solved([(slot, members[slot.suffix][1]) for slot in slots if slot.suffix in members], values)
-    faults: list[Fault] = []
+    faults: list[Fault] = list(_contradictions(template, parameters))
     certain = True
     for slot in slots:
         expected = is_expected(slot, parameters)
@@ -151,6 +152,19 @@ def _attempt(
     known_suffixes = {slot.suffix for slot in slots}
     faults += [Fault("left", suffix, "") for suffix in members if suffix not in known_suffixes]
     return Fit(template, values, tuple(faults), certain)
+
+
+WORDS = {"b": "bits"}
+"""What parameters are called in a message."""
+
+
+def _contradictions(template: Template, parameters: Parameters) -> Iterator[Fault]:
+    """What a config says of a module that no module of the template has."""
+    for name, value in template.fixed.items():
+        said = parameters.get(name, value)
+        if said != value:
+            word = WORDS.get(name, name)
+            yield Fault("declared", template.slots[0].suffix, f"{word} {value}", f"{word} {said}")
 
 
 def _slots(template: Template, members: Members) -> tuple[Slot, ...]:

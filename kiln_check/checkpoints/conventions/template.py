@@ -94,6 +94,8 @@ class Template(NamedTuple):
         holds: how Kiln stores it, or the reason why it can't.
         options: values that a parameter usually has, tried in this order where nothing says which.
         closed: whether it has no others.
+        fixed: parameters that it has one value of, in the config's words; where a config says another, the
+            two contradict each other.
         only: parameters by which the format is told from others; it is not held to where one is known and
             has another value.
 
@@ -106,6 +108,7 @@ class Template(NamedTuple):
     options: Mapping[str, Sequence[Value]] = {}
     only: Mapping[str, Value | bool] = {}
     closed: bool = False
+    fixed: Mapping[str, Value] = {}
 
     @property
     def name(self) -> str:
