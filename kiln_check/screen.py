@@ -24,28 +24,13 @@ LOAD_NUMPY_FROM = 20_000
 _without_numpy = 0
 
 
-def header_is_proven(directory: Directory) -> bool:
-    """Whether every rule for the file as a whole holds."""
-    fields = directory.fields
-    return (
-        directory.whole
-        and fields["len_file"] == directory.size
-        and not fields["reserved1"]
-        and not any(fields["reserved2"])
-    )
+def unverified(directory: Directory) -> Sequence[int] | None:
+    """The tensors of a directory that are not proved sound, ascending; None for all of them."""
+    if not directory.whole or not _columns_pay(directory.fields["num_tensors"]):
+        return None
+    from kiln_check import screen_columns
 
-
-def unverified(directory: Directory) -> Sequence[int]:
-    """The tensors of a directory that are not proved sound; ascending. None where it is not whole."""
-    if not directory.whole:
-        return ()
-    if _columns_pay(directory.fields["num_tensors"]):
-        from kiln_check import screen_columns
-
-        return screen_columns.unverified(directory)
-    from kiln_check import screen_records
-
-    return screen_records.unverified(directory)
+    return screen_columns.unverified(directory)
 
 
 def _columns_pay(num_tensors: int) -> bool:

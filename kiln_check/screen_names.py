@@ -19,9 +19,10 @@ PIECE = 64
 
 
 def unverified_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) -> Column:
-    """Indexes of the names that pass the pool, have no bytes, may be no text or may be there twice.
+    """Indexes of the names that have no bytes, may be no text or may be there twice.
 
     A slice has so many names at most, and they start within so many times 64 bytes.
+    A name that has bytes must lie within the pool.
 
     Raises OSError when the names can't be read.
     """
@@ -45,7 +46,7 @@ def unverified_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) 
 
 def _slice(pool: Part, start: Column, end: Column) -> tuple[Column, Column]:
     """The hashes of names that start after one another, and which of them are not proved to be text."""
-    unverified: Column = (start == end) | (end > len(pool))
+    unverified: Column = start == end
     low = min(int(start[0]), len(pool))
     if unverified.any():
         start, end = np.where(unverified, low, start), np.where(unverified, low, end)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from math import prod
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from kiln_check.constants import LONGEST_KEPT_NAME, SCALES, SCALES_AND_OUTER
-from kiln_check.directory import Descriptor, Directory, Header
+from kiln_check.constants import LONGEST_KEPT_NAME
+from kiln_check.directory import Directory
 from kiln_check.generated.kiln_v2_records import DTYPES, MAX_RANK
+from kiln_check.rules.overlap import overlaps
+from kiln_check.rules.subjects import File, Row
 from kiln_check.text import quote
+
+ROWS_KEPT = 1 << 12
+"""Enough for the tensors that lie near one another and for their scales."""
 
 
 class View:
@@ -19,88 +23,46 @@ class View:
         directory: the file's directory.
         tensors: the indexes of the tensors to judge, ascending. Every tensor that
             shares a name or a byte of payload with another must be among them.
+        file: the file as a whole.
+        tensor: one tensor, by its index; those asked for last are kept.
 
     """
 
     def __init__(self, directory: Directory, tensors: Sequence[int]) -> None:
         self.directory = directory
         self.tensors = tensors
+        self.file = File(directory)
+        self.tensor = lru_cache(ROWS_KEPT)(self._row)
+        self._first_by_name: dict[object, int] | None = None
+        self._overlapped: dict[int, int] | None = None
 
-    @property
-    def header(self) -> Header:
-        """The header, for rules that need one."""
-        return self.directory.header
+    def _row(self, index: int) -> Row:
+        return Row(self, index, self.directory.values(index))
 
-    def tensor(self, index: int) -> Descriptor:
-        """The descriptor of a tensor."""
-        return self.directory.descriptor(index)
+    def first_with_name(self, raw: bytes, name_in_range: Callable[[Row], bool]) -> int:
+        """The lowest index among `tensors` of a tensor with this name, which one of them has.
 
-    def scale_of(self, index: int) -> int | None:
-        """The index that scheme 1 or 2 gives as the scale's, sound or not; else None."""
-        tensor = self.tensor(index)
-        return tensor.scale_index if tensor.scheme in (SCALES, SCALES_AND_OUTER) else None
+        Names that are not `name_in_range` are left out.
+        """
+        if self._first_by_name is None:
+            self._first_by_name = {}
+            for tensor in map(self.tensor, self.tensors):
+                if name_in_range(tensor):
+                    self._first_by_name.setdefault(_name_key(tensor.name_raw), tensor.index)
+        return self._first_by_name[_name_key(raw)]
 
-    def outer_of(self, index: int) -> int | None:
-        """The index that scheme 2 gives as the outer scale's, sound or not; else None."""
-        tensor = self.tensor(index)
-        return tensor.outer_index if tensor.scheme == SCALES_AND_OUTER else None
-
-    def first_with_name_of(self, index: int) -> int:
-        """The lowest index among `tensors` of a tensor with the same name."""
-        raw = self.directory.name_raw(index)
-        return index if raw is None else self._first_by_name.get(_name_key(raw), index)
-
-    @cached_property
-    def _first_by_name(self) -> dict[object, int]:
-        first: dict[object, int] = {}
-        for index in self.tensors:
-            raw = self.directory.name_raw(index)
-            if raw is not None:
-                first.setdefault(_name_key(raw), index)
-        return first
-
-    @cached_property
-    def overlapped(self) -> dict[int, int]:
+    def overlapped(self, in_range: Callable[[Row], bool]) -> dict[int, int]:
         """For each tensor that breaks data-overlap, an earlier one whose bytes it shares.
 
-        Earlier is meant in the order (ofs_data, index). Of payloads that start at
-        the same byte, those of one length are one payload (layout page, "Rules").
+        Payloads that are not `in_range` are left out, as are empty ones.
         """
-        found: dict[int, int] = {}
-        reach, reacher = 0, -1  # the furthest end of payloads that start at an earlier byte
-        start, start_reach, start_reacher = -1, 0, -1
-        first_length, first, unlike_first = 0, -1, -1
-        for ofs_data, index, len_data in sorted(self._payloads()):
-            if ofs_data != start:
-                if start_reach > reach:
-                    reach, reacher = start_reach, start_reacher
-                start, start_reach, start_reacher = ofs_data, 0, -1
-                first_length, first, unlike_first = len_data, index, -1
-            if reach > ofs_data:
-                found[index] = reacher
-            elif len_data != first_length:
-                found[index] = first
-            elif unlike_first >= 0:
-                found[index] = unlike_first
-            if len_data != first_length and unlike_first < 0:
-                unlike_first = index
-            if ofs_data + len_data > start_reach:
-                start_reach, start_reacher = ofs_data + len_data, index
-        return found
-
-    def _payloads(self) -> list[tuple[int, int, int]]:
-        """(ofs_data, index, len_data) of each payload that has bytes and is in range."""
-        payloads = []
-        for index in self.tensors:
-            tensor = self.tensor(index)
-            if tensor.len_data and self.in_range(tensor):
-                payloads.append((tensor.ofs_data, index, tensor.len_data))
-        return payloads
-
-    def in_range(self, tensor: Descriptor) -> bool:
-        """Whether a payload lies between the names and the end that the header gives."""
-        begins_after_head = tensor.ofs_data >= self.directory.end_of_names
-        return bool(begins_after_head and tensor.ofs_data + tensor.len_data <= self.header.len_file)
+        if self._overlapped is None:
+            self._overlapped = overlaps(
+                (tensor.ofs_data, tensor.index, tensor.len_data)
+                for tensor in map(self.tensor, self.tensors)
+                if tensor.len_data and in_range(tensor)
+            )
+        return self._overlapped
 
     def label(self, index: int) -> str:
         """A tensor as a message calls it: `tensor 0 "w" (e2m1 [32])`."""
@@ -121,14 +83,9 @@ def _name_key(raw: bytes) -> object:
     return blake2b(raw).digest(), len(raw)
 
 
-def element_count(tensor: Descriptor) -> int:
-    """Number of elements: the product of the dimensions, 1 where there are none; exact."""
-    return prod(tensor.shape[: tensor.rank])
-
-
-def type_text(tensor: Descriptor) -> str:
+def type_text(tensor: Row) -> str:
     """A dtype and a shape: `e2m1 [32]`."""
     dtype = DTYPES.get(tensor.dtype, f"dtype 0x{tensor.dtype:04x}")
     if tensor.rank > MAX_RANK:
         return f"{dtype}, rank {tensor.rank}"
-    return f"{dtype} {tensor.shape[: tensor.rank]}"
+    return f"{dtype} {list(tensor.shape[: tensor.rank])}"
