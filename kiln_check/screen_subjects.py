@@ -88,7 +88,8 @@ class Columns:
             array: Column = self._words[word : word + form[1][0]]
             return array
         size = DESCRIPTOR_SIZES[name]
-        return self._words[word].view(form)[byte // size :: WORD // size]
+        column: Column = self._words[word].view(form)[byte // size :: WORD // size]
+        return column
 
     def _dtype_is_listed(self) -> Column:
         listed: Column = _LISTED[self.narrow("dtype")]
