@@ -6,15 +6,14 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kiln_check.checkpoints.checkpoint_rules import finding
-from kiln_check.checkpoints.config import Config
-from kiln_check.checkpoints.conventions.pairs import AnyName
 from kiln_check.checkpoints.formats.files import open_file
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
 from kiln_check.checkpoints.formats.safetensors import read_safetensors
 from kiln_check.checkpoints.index import INDEX_SUFFIX, Index, Listed, read_index
+from kiln_check.checkpoints.links import AnyName
 from kiln_check.checkpoints.surroundings import Surroundings
 from kiln_check.report import Finding
 from kiln_check.source import Source
@@ -48,10 +47,10 @@ class Checkpoint(NamedTuple):
         path: the file that stands for all: the index, or the first.
         files: those that hold tensors, in order.
         companions: paths of other files that belong to the model: the index and configs.
-        config: what the configs say.
+        configs: what the configs hold, by file name.
         in_unread_files: names of tensors in files of the model that were not read.
         findings: what is wrong with the files and how they belong together.
-        stamps: of each file that was read, by its path, the state before that.
+        fingerprints: of each file that was read, by its path, the state before that.
         consulted: paths of indexes that were read only to learn which names a file.
 
     """
@@ -59,7 +58,7 @@ class Checkpoint(NamedTuple):
     path: str
     files: tuple[SourceFile, ...]
     companions: tuple[str, ...]
-    config: Config
+    configs: Mapping[str, dict[str, Any]]
     in_unread_files: Container[str]
     findings: list[Finding]
     fingerprints: Mapping[str, FileFingerprint]
@@ -132,7 +131,7 @@ def read_checkpoint(
         path,
         tuple(files),
         tuple(companions),
-        configs.config,
+        configs.objects,
         _Unread(in_unread_files, faulty) if faulty else in_unread_files,
         findings,
         fingerprints,
@@ -152,7 +151,7 @@ class _Unread(Container[str]):
 
 
 def _read_fingerprinted(path: str, fingerprints: dict[str, FileFingerprint]) -> SourceFile:
-    """Read the header of one file; see `read_file`. Its state before that goes among `stamps`."""
+    """Read the header of one file; see `read_file`. Its state before that goes among `fingerprints`."""
     with contextlib.suppress(OSError, ValueError):  # reading says what is wrong
         fingerprints[path] = fingerprint_of(path)
     return read_file(path)

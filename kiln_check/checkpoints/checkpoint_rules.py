@@ -116,7 +116,9 @@ _RULES = (
         "payload-align",
         "ALIGN",
         "A payload starts at a multiple of its element's size, in GGUF at one of the file's alignment.\n\n"
-        "Why: elsewhere a mapped file can't be used where it is. Import aligns every payload.\n\n"
+        "Why: elsewhere a mapped file can't be used where it is. Of GGUF, llama.cpp refuses such a file. "
+        "safetensors asks for no alignment and mlx writes none: there it is a warning. Import aligns every "
+        "payload.\n\n"
         "Fix: write the file again with the library of its format, or import it.",
         "never",
     ),
@@ -150,15 +152,15 @@ _RULES = (
     CheckpointRule(
         "config-text",
         "TYPE",
-        "config.json and hf_quant_config.json are JSON objects of at most 4 MiB.\n\n"
-        "Why: they say by which convention the weights are quantized. Without them import goes by names, "
-        "dtypes and shapes.\n\nFix: get the file again.",
+        "Each config beside a checkpoint is a JSON object of at most 4 MiB.\n\n"
+        "Why: they say by which tool and in which format the weights are quantized. Without them import goes "
+        "by names, dtypes and shapes.\n\nFix: get the file again.",
         "never",
     ),
     CheckpointRule(
         "scale-missing",
         "TYPE",
-        "A tensor whose convention gives it a scale, an outer scale or zero points has them in the "
+        "A tensor whose format gives it a scale, an outer scale or zero points has them in the "
         "checkpoint.\n\n"
         "Why: without it the weights can't be read as numbers.\n\n"
         "Fix: get the missing file, or export the model again.",
@@ -175,18 +177,36 @@ _RULES = (
     CheckpointRule(
         "scale-shape",
         "TYPE",
-        "A scale that Kiln can't link has the dtype, and as many elements, as its convention gives it all "
-        "the same; so have zero points.\n\n"
-        "Why: a scale that was cut short is wrong whether it can be linked or not.\n\n"
+        "A scale has the dtype and the shape that its tool's format gives it; so have zero points, and all "
+        "else that belongs to a weight.\n\n"
+        "Why: a scale that was cut short, transposed or exchanged with another's gives wrong numbers.\n\n"
         "Fix: export the scale again.",
         "link",
     ),
     CheckpointRule(
         "packed-shape",
         "TYPE",
-        "A weight packed into 32-bit words has a weight_shape, and as many words as that needs.\n\n"
+        "A packed weight has the shape that its scales and its stated shape give it.\n\n"
         "Why: rows would be cut in the wrong places.\n\n"
         "Fix: export the weight again.",
+        "link",
+    ),
+    CheckpointRule(
+        "other-format",
+        "TYPE",
+        "A module is quantized as the config says: in its format, not where the config excludes the module, "
+        "and not plain where the config names that very module.\n\n"
+        "Why: a loader goes by the config, and would read its bytes as something else.\n\n"
+        "Fix: take the config that was written with the weights, or export the model again.",
+        "link",
+    ),
+    CheckpointRule(
+        "unlike-siblings",
+        "TYPE",
+        "Modules that differ in numbers alone, as layers and experts do, have the same tensors with the same "
+        "dtypes.\n\n"
+        "Why: a tensor that one layer of many lacks was lost.\n\n"
+        "Fix: get the missing file, or export the model again.",
         "link",
     ),
 )
@@ -208,6 +228,7 @@ def finding(
     field: str = "",
     working: str | None = None,
     value: str = "",
+    level: Level | None = None,
 ) -> Finding:
     """A finding of interop's own, on bytes of a file of the checkpoint.
 
@@ -221,11 +242,24 @@ def finding(
         field: what is at fault, as its format calls it.
         working: the arithmetic behind it, where there is any.
         value: the field's value as text.
+        level: by default the rule's.
 
     """
     of = CHECKPOINT_RULES[rule]
     return Finding(
-        rule, of.status, None, name, field, offset, length, message, working, b"", value, path, of.level
+        rule,
+        of.status,
+        None,
+        name,
+        field,
+        offset,
+        length,
+        message,
+        working,
+        b"",
+        value,
+        path,
+        level or of.level,
     )
 
 

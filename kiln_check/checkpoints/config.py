@@ -8,8 +8,18 @@ from typing import Any, NamedTuple
 
 from kiln_check.constants import MOST_PATTERNS
 
-COMPANIONS = ("config.json", "hf_quant_config.json")
-"""Files beside a checkpoint that say how it is quantized."""
+COMPANIONS = (
+    "config.json",
+    "hf_quant_config.json",
+    "params.json",
+    "quant_config.json",
+    "quanto_qmap.json",
+    "quantize_config.json",
+)
+"""Names of files beside a checkpoint that say how it is quantized."""
+
+DESCRIPTION = "quant_model_description"
+"""How the name of Ascend's begins; the rest tells the format."""
 
 COMPRESSED_TENSORS = "compressed-tensors"
 MODELOPT = "modelopt"
@@ -69,6 +79,11 @@ class Config(NamedTuple):
         if module in self.ignored or len(self.patterns) > MOST_PATTERNS:
             return True
         return any(_may_match(pattern, module) for pattern in self.patterns)
+
+
+def is_config_name(name: str) -> bool:
+    """Whether a file of this name says how a checkpoint is quantized."""
+    return name in COMPANIONS or (name.startswith(DESCRIPTION) and name.endswith(".json"))
 
 
 def read_config(raw: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kiln_check.atomic import Piece, staging, write_atomically
 from kiln_check.checkpoints.checkpoint import READERS, reader_of
 from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
-from kiln_check.checkpoints.config import COMPANIONS
+from kiln_check.checkpoints.config import is_config_name
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
 from kiln_check.checkpoints.index import INDEX_SUFFIX
 from kiln_check.checkpoints.plan import FILE, HEAD, parts_of
@@ -134,7 +134,7 @@ def _is_import_name(prefix: str, base: str) -> bool:
         return False
     if prefix == HEAD:
         return base.endswith(tuple(READERS))
-    return base in COMPANIONS or base.endswith(INDEX_SUFFIX)
+    return is_config_name(base) or base.endswith(INDEX_SUFFIX)
 
 
 def _scales(kiln: KilnFile) -> set[int]:

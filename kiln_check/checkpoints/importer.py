@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kiln_check.checkpoints.check import report_on
 from kiln_check.checkpoints.checkpoint import Checkpoint, read_checkpoint
 from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
-from kiln_check.checkpoints.conventions.pairs import COUNT, Unlinked, grouped
+from kiln_check.checkpoints.links import COUNT, Link, Unlinked
 from kiln_check.checkpoints.plan import Plan, plan, unlink
 from kiln_check.checkpoints.summary import foreign_lines, link_lines
 from kiln_check.constants import FINDINGS_SHOWN
@@ -109,15 +109,20 @@ def _unlink_faulty(made: Plan, report: Report) -> bool:
         if link.weight not in faulty:
             kept.append(link)
             continue
-        off = sources[link.scale].num_elements - prod(grouped(link.shape, link.group_size))
+        off = sources[link.scale].num_elements - _expected_count(link)
         detail = f"off by {off:+d}" if off else faulty[link.weight].message
         unlink(made, link, sources, Unlinked(link.weight, COUNT, detail))
     made.links[:] = kept
     return bool(faulty)
 
 
+def _expected_count(link: Link) -> int:
+    groups = -(-link.shape[link.axis] // link.group_size)
+    return prod(link.shape[: link.axis]) * groups * prod(link.shape[link.axis + 1 :])
+
+
 def closing_report(done: Imported) -> str:
-    """What was linked by which convention, and what was not and why, as lines of text."""
+    """What was linked by which template, and what was not and why, as lines of text."""
     files = plural(len(done.plan.checkpoint.files), "file")
     sources = plural(len(done.plan.checkpoint.tensors()), "tensor")
     lines = [f"{done.path}: {sources} of {files}, {plural(done.size, 'byte')}"]

@@ -10,8 +10,9 @@ from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.config import Config
 from kiln_check.checkpoints.conventions.expected import OTHER_WEIGHTS, OUTERS, expected_scales, weights_of
 from kiln_check.checkpoints.conventions.forms import FORMS, Form
-from kiln_check.checkpoints.conventions.pairs import IN_UNREAD_FILES, MISSING, SHARED, Link, Pair, Unlinked
+from kiln_check.checkpoints.conventions.pairs import IN_UNREAD_FILES, MISSING, SHARED, Pair
 from kiln_check.checkpoints.formats.header import SourceTensor
+from kiln_check.checkpoints.links import Link, Unlinked
 from kiln_check.generated.kiln_v2_records import MAX_RANK
 from kiln_check.report import Finding
 from kiln_check.text import quote

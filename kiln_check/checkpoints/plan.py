@@ -15,10 +15,14 @@ from typing import NamedTuple
 
 from kiln_check.checkpoints.checkpoint import Checkpoint
 from kiln_check.checkpoints.checkpoint_rules import ORDER, finding
-from kiln_check.checkpoints.conventions.pairs import Link, Unlinked
+from kiln_check.checkpoints.config import config_of
+from kiln_check.checkpoints.conventions.registry import schemes_of
+from kiln_check.checkpoints.conventions.template import METADATA
 from kiln_check.checkpoints.formats.files import open_file
 from kiln_check.checkpoints.formats.header import Gap, SourceFile, SourceTensor
+from kiln_check.checkpoints.links import Link, Unlinked
 from kiln_check.checkpoints.matching import recognise
+from kiln_check.checkpoints.module_matching import hold_modules
 from kiln_check.constants import LONGEST_NAME, LONGEST_SMALL_PAYLOAD
 from kiln_check.report import Finding
 from kiln_check.spans import FileFingerprint, OpenFiles, Span
@@ -39,7 +43,7 @@ class Plan(NamedTuple):
         tensors: by name, in the order of the directory.
         links: the pairs that are linked.
         unlinked: the weights that are not, with the reason.
-        findings: what interop itself finds wrong, in verdict order.
+        findings: what is wrong beside the rules of the layout page, in verdict order.
 
     """
 
@@ -51,7 +55,7 @@ class Plan(NamedTuple):
 
 
 def plan(checkpoint: Checkpoint) -> Plan:
-    """Plan the import of a checkpoint; no payload is read but that of a weight_shape.
+    """Plan the import of a checkpoint; no payload is read but small ones that tell a shape or a format.
 
     Raises OSError when one can't be read.
     """
@@ -63,17 +67,21 @@ def plan(checkpoint: Checkpoint) -> Plan:
             """As far as the file holds it, and no more than a small one has."""
             return files.get(tensor.path).read(tensor.offset, min(tensor.length, LONGEST_SMALL_PAYLOAD))
 
-        found = recognise(sources, checkpoint.config, payload, checkpoint.in_unread_files)
-    findings += found.findings
+        metadata = {key: value for file in checkpoint.files for key, value in file.metadata.items()}
+        schemes = schemes_of({**checkpoint.configs, METADATA: metadata})
+        held = hold_modules(sources, schemes, payload, checkpoint.in_unread_files)
+        others = {name: tensor for name, tensor in sources.items() if name not in held.names}
+        found = recognise(others, config_of(checkpoint.configs), payload, checkpoint.in_unread_files)
+    findings += (*held.findings, *found.findings)
     tensors: dict[str, NewTensor] = {}
     for file in checkpoint.files:
         _add_file(file, checkpoint.fingerprints[file.path], tensors, findings)
     for path in checkpoint.companions:
         fingerprint = checkpoint.fingerprints[path]
         _carry(tensors, findings, FILE, Span(path, 0, fingerprint.size, fingerprint))
-    links = [link for link in found.links if _add_link(link, tensors)]
+    links = [link for link in (*held.links, *found.links) if _add_link(link, tensors)]
     findings.sort(key=lambda one: ORDER[one.rule])
-    return Plan(checkpoint, tensors, links, found.unlinked, findings)
+    return Plan(checkpoint, tensors, links, [*held.unlinked, *found.unlinked], findings)
 
 
 def parts_of(file: SourceFile) -> list[tuple[str, SourceTensor | Gap]]:
@@ -156,7 +164,7 @@ def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
         shape=link.shape,
         scale=link.scale,
         outer=link.outer,
-        axis=len(link.shape) - 1,
+        axis=link.axis,
         group_size=link.group_size,
     )
     tensors[link.scale] = tensors[link.scale]._replace(dtype=link.scale_dtype)

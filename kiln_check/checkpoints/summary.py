@@ -1,12 +1,12 @@
-"""What is linked by which convention, and what is not and why, as lines of text."""
+"""What is linked by which template, and what is not and why, as lines of text."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from kiln_check.checkpoints.conventions.pairs import Link, Unlinked
 from kiln_check.checkpoints.formats.header import SourceTensor
+from kiln_check.checkpoints.links import Link, Unlinked
 from kiln_check.constants import FINDINGS_SHOWN
 from kiln_check.text import quote
 
@@ -36,7 +36,7 @@ def foreign_lines(tensors: Iterable[SourceTensor]) -> Iterator[str]:
 
 def _kind(link: Link) -> str:
     scheme = 1 if link.outer is None else 2
-    return f"{link.convention}, scheme {scheme}, {link.dtype} with {link.scale_dtype} scales"
+    return f"{link.template}, scheme {scheme}, {link.dtype} with {link.scale_dtype} scales"
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:

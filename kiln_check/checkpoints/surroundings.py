@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kiln_check.checkpoints.checkpoint_rules import finding
-from kiln_check.checkpoints.config import COMPANIONS, Config, config_of, read_config
+from kiln_check.checkpoints.config import is_config_name, read_config
 from kiln_check.checkpoints.formats.files import open_file
 from kiln_check.checkpoints.index import INDEX_SUFFIX, Index, Listed, read_index
 from kiln_check.constants import LONGEST_CONFIG, MOST_INDEXES
@@ -20,14 +20,14 @@ class Configs(NamedTuple):
     """The configs in a folder.
 
     Attributes:
-        stamps: their paths, with their states before they were read.
-        config: what they say.
+        fingerprints: their paths, with their states before they were read.
+        objects: what they hold, by file name.
         findings: what is wrong with them.
 
     """
 
     fingerprints: dict[str, FileFingerprint]
-    config: Config
+    objects: Mapping[str, dict[str, Any]]
     findings: tuple[Finding, ...]
 
 
@@ -62,6 +62,7 @@ class Surroundings:
 
     def _forget(self) -> None:
         self.consulted: tuple[str, ...] = ()
+        self._names: list[str] | None = None
         self._configs: Configs | None = None
         self._by_file: dict[str, str] | None = None
         self._indexes: dict[str, Index] = {}
@@ -70,7 +71,7 @@ class Surroundings:
         """The configs in a folder. Raises OSError where one can't be read."""
         self._enter(folder)
         if self._configs is None:
-            self._configs = _read_configs(folder)
+            self._configs = _read_configs(folder, self._listed(folder))
         return self._configs
 
     def in_unread_files(self, path: str) -> Container[str] | None:
@@ -90,17 +91,25 @@ class Surroundings:
         """Each file that an index in the folder names, with the first index that does."""
         by_file: dict[str, str] = {}
         paths = []
-        with contextlib.suppress(OSError):
-            for name in sorted(os.listdir(folder or os.curdir)):
-                path = os.path.join(folder, name)
-                if name.endswith(INDEX_SUFFIX) and os.path.isfile(path):
-                    paths.append(path)
+        for name in self._listed(folder):
+            path = os.path.join(folder, name)
+            if name.endswith(INDEX_SUFFIX) and os.path.isfile(path):
+                paths.append(path)
         for path in paths:
             with contextlib.suppress(OSError):
                 for listed in self._index(path).weight_map.values():
                     by_file.setdefault(listed.file, path)
         self.consulted = tuple(paths)
         return by_file
+
+    def _listed(self, folder: str) -> list[str]:
+        """Names in the folder, in order; none where it can't be listed, which reading its files says."""
+        if self._names is None:
+            try:
+                self._names = sorted(os.listdir(folder or os.curdir))
+            except OSError:
+                self._names = []
+        return self._names
 
     def _index(self, path: str) -> Index:
         index = self._indexes.pop(path, None)
@@ -112,11 +121,11 @@ class Surroundings:
         return index
 
 
-def _read_configs(folder: str) -> Configs:
+def _read_configs(folder: str, names: Iterable[str]) -> Configs:
     fingerprints: dict[str, FileFingerprint] = {}
     read: dict[str, dict[str, Any]] = {}
     findings: list[Finding] = []
-    for name in COMPANIONS:
+    for name in filter(is_config_name, names):
         path = os.path.join(folder, name)
         if not os.path.isfile(path):
             continue
@@ -133,4 +142,4 @@ def _read_configs(folder: str) -> Configs:
             findings.append(finding("config-text", f"{name} is not a JSON object: {error}", path, 0, size))
         finally:
             source.close()
-    return Configs(fingerprints, config_of(read), tuple(findings))
+    return Configs(fingerprints, read, tuple(findings))

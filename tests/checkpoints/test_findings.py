@@ -144,6 +144,26 @@ def one_numbered_gguf(folder: Path) -> Path:
     return folder
 
 
+GPTQ = {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
+
+
+def declared_gptq(change: Callable[[dict[str, Made]], object]) -> Callable[[Path], Path]:
+    """Three layers of GPTQ, changed."""
+
+    def build(folder: Path) -> Path:
+        made: dict[str, Made] = {}
+        for layer in range(3):
+            made[f"l.{layer}.q.qweight"] = Made("I32", (8, 32))
+            made[f"l.{layer}.q.qzeros"] = Made("I32", (2, 4))
+            made[f"l.{layer}.q.scales"] = Made("F16", (2, 32))
+            made[f"l.{layer}.q.g_idx"] = Made("I32", (64,))
+        change(made)
+        (folder / "config.json").write_text(json.dumps(GPTQ))
+        return safetensors(safetensors_bytes(made))(folder)
+
+    return build
+
+
 CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "safetensors of seven bytes": ("header-length", safetensors(b"\2\0\0\0\0\0\0")),
     "an empty safetensors": ("header-length", safetensors(b"")),
@@ -209,12 +229,6 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     ),
     "a gap": ("payload-gap", header(f'{{"a":{entry(offsets="[1,4]")}}}', b".abc")),
     "bytes after the last payload": ("payload-gap", header(f'{{"a":{entry()}}}', b"abc.")),
-    "a payload out of alignment": (
-        "payload-align",
-        safetensors(
-            with_header(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', b"abcd", pad=False)
-        ),
-    ),
     "a shard that is gone": ("shard-missing", sharded(lambda folder: (folder / FIRST).unlink())),
     "an index that names a file elsewhere": (
         "shard-missing",
@@ -448,6 +462,14 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
         gguf_of(gguf_entry("a", (64,)), gguf_entry("b", (32,), offset=32)),
     ),
     "a gap in gguf": ("payload-gap", gguf_of(gguf_entry("a", (32,), offset=32))),
+    "a GPTQ weight of another dtype": (
+        "other-format",
+        declared_gptq(lambda made: made.update({"l.0.q.qweight": Made("I64", (8, 32))})),
+    ),
+    "a GPTQ layer of many without its g_idx": (
+        "unlike-siblings",
+        declared_gptq(lambda made: made.pop("l.1.q.g_idx")),
+    ),
     "a payload of gguf out of alignment": (
         "payload-align",
         gguf_of(gguf_entry("a", (8,)), gguf_entry("b", (48,), offset=16)),
@@ -481,6 +503,15 @@ def test_each_fault_is_one_finding(case: str, tmp_path: Path) -> None:
     if not case.startswith(("a config that is too", "an index that names a file of")):
         assert finding.offset + finding.length <= os.path.getsize(finding.file)
     assert main(["check", str(path)]) == 1
+
+
+def test_a_payload_of_safetensors_out_of_alignment_is_a_warning(tmp_path: Path) -> None:
+    text = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    path = safetensors(with_header(text, b"abcd", pad=False))(tmp_path)
+    report = check(path)
+    assert [(found.rule, found.level) for found in report.findings] == [("payload-align", "warning")]
+    assert report.ok
+    assert main(["check", str(path)]) == 0
 
 
 def test_each_rule_of_interop_has_a_case() -> None:

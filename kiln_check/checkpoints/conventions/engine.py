@@ -112,7 +112,7 @@ def fit(
             return found
         if best is None or len(found.faults) < len(best.faults):
             best = found
-    if unset:
+    if unset and not template.closed:
         found = _attempt(template, members, parameters, _numbers(parameters), elsewhere)
         if not found.faults:
             return found._replace(certain=False)

@@ -23,15 +23,14 @@ from kiln_check.checkpoints.conventions.pairs import (
     SWIZZLED,
     UNKNOWN,
     ZERO_POINTS,
-    Link,
     Outcome,
     Pair,
-    Unlinked,
     doubled,
     grouped,
     own_order,
 )
 from kiln_check.checkpoints.formats.header import SourceTensor
+from kiln_check.checkpoints.links import Link, Unlinked
 from kiln_check.report import Finding
 from kiln_check.text import plural, quote
 

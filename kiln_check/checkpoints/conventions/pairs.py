@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.config import Hint
 from kiln_check.checkpoints.formats.header import SourceTensor
+from kiln_check.checkpoints.links import AnyName, Link, Unlinked
 from kiln_check.constants import LARGEST_GROUP, LONGEST_DIMENSION
 from kiln_check.report import Finding
 from kiln_check.text import plural, quote
@@ -28,55 +29,6 @@ MISSING = "its scale is missing"
 COUNT = "a count that is wrong"
 SHARED = "a scale that two weights claim"
 UNKNOWN = "no known convention"
-
-
-class AnyName:
-    """Names that may be in files that are not read: all of them."""
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str)
-
-
-class Link(NamedTuple):
-    """A weight, its scale, and how Kiln stores them; not one byte changes.
-
-    Attributes:
-        convention: its name for people.
-        weight: name of the weight.
-        scale: name of the scale.
-        outer: name of the outer scale, for scheme 2.
-        dtype: the weight's Kiln dtype.
-        shape: the weight's shape in elements; groups run along the last axis.
-        group_size: elements that one scale covers.
-        scale_dtype: the scale's Kiln dtype.
-
-    """
-
-    convention: str
-    weight: str
-    scale: str
-    outer: str | None
-    dtype: str
-    shape: tuple[int, ...]
-    group_size: int
-    scale_dtype: str
-
-
-class Unlinked(NamedTuple):
-    """A weight that stays as it is.
-
-    Attributes:
-        weight: its name.
-        reason: one of this module's reasons.
-        detail: with what names and numbers.
-        finding: what is wrong with the pair all the same.
-
-    """
-
-    weight: str
-    reason: str
-    detail: str = ""
-    finding: Finding | None = None
 
 
 Outcome = Link | Unlinked | None
@@ -147,11 +99,13 @@ class Pair(NamedTuple):
         outer_name = None if outer is None else outer.name
         return Link(
             convention,
+            convention,
             self.weight.name,
             self.scale.name,
             outer_name,
             dtype,
             shape,
+            len(shape) - 1,
             group_size,
             scale_dtype or self.scale.type.dtype,
         )

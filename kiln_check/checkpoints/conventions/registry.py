@@ -9,7 +9,7 @@ from functools import cache
 
 import kiln_check.checkpoints.conventions as folder
 from kiln_check.checkpoints.conventions.engine import COMPANION_SLOTS
-from kiln_check.checkpoints.conventions.template import Slot, Template, Tool
+from kiln_check.checkpoints.conventions.template import Companions, Scheme, Slot, Template, Tool
 
 
 @cache
@@ -18,6 +18,12 @@ def tools() -> tuple[Tool, ...]:
     names = sorted(info.name for info in pkgutil.iter_modules(folder.__path__))
     modules = [importlib.import_module(f"{folder.__name__}.{name}") for name in names]
     return tuple(module.TOOL for module in modules if hasattr(module, "TOOL"))
+
+
+def schemes_of(companions: Companions) -> list[Scheme]:
+    """What the tools whose configs are there say of a checkpoint."""
+    found = (tool.declare(companions) for tool in tools())
+    return [scheme for scheme in found if scheme is not None]
 
 
 @cache

@@ -93,6 +93,7 @@ class Template(NamedTuple):
         slots: the tensors; the weight first.
         holds: how Kiln stores it, or the reason why it can't.
         options: values that a parameter usually has, tried in this order where nothing says which.
+        closed: whether it has no others.
         only: parameters by which the format is told from others; it is not held to where one is known and
             has another value.
 
@@ -104,6 +105,7 @@ class Template(NamedTuple):
     holds: Hold | str
     options: Mapping[str, Sequence[Value]] = {}
     only: Mapping[str, Value | bool] = {}
+    closed: bool = False
 
     @property
     def name(self) -> str:
@@ -146,7 +148,9 @@ class Excluded(NamedTuple):
 class Scheme(Protocol):
     """What a tool's config says of a whole checkpoint."""
 
-    tool: str
+    @property
+    def tool(self) -> str:
+        """Name of the tool."""
 
     def of(self, module: str) -> Declared | Excluded | None:
         """What it says of a module, by its name; None where it says nothing."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.formats.header import Gap, SourceTensor
-from kiln_check.report import Finding
+from kiln_check.report import Finding, Level
 from kiln_check.text import plural, quote
 
 
@@ -64,7 +64,7 @@ def judge_payloads(
             findings.append(finding("payload-gap", message, path, reach, size - reach))
     misaligned = [one for one in stored if one.length and one.offset % (alignment or _element_bytes(one))]
     if misaligned:
-        findings.append(_misaligned(misaligned, alignment or _element_bytes(misaligned[0])))
+        findings.append(_misaligned(misaligned, alignment))
     return Payloads(stored, truncated, gaps, findings)
 
 
@@ -95,9 +95,10 @@ def _shared(tensor: SourceTensor, reacher: SourceTensor | None, reach: int) -> F
     return finding("payload-overlap", message, tensor.path, tensor.offset, max(shared, 0), name=tensor.name)
 
 
-def _misaligned(tensors: Sequence[SourceTensor], alignment: int) -> Finding:
-    """One finding for all payloads out of alignment; `alignment` is the first's."""
+def _misaligned(tensors: Sequence[SourceTensor], asked: int | None) -> Finding:
+    """One finding for all payloads out of alignment; a warning where the format asks for none."""
     first = tensors[0]
+    alignment = asked or _element_bytes(first)
     message = (
         f"the payload of {quote(first.name)} ({first.text()}) starts at {first.offset}, "
         f"not at a multiple of {alignment}"
@@ -105,9 +106,9 @@ def _misaligned(tensors: Sequence[SourceTensor], alignment: int) -> Finding:
     if len(tensors) > 1:
         message += f"; {len(tensors) - 1} more are out of alignment"
     working = f"{first.offset} mod {alignment} = {first.offset % alignment}"
-    return finding(
-        "payload-align", message, first.path, first.offset, first.length, name=first.name, working=working
-    )
+    place = (first.path, first.offset, first.length)
+    level: Level = "error" if asked else "warning"
+    return finding("payload-align", message, *place, name=first.name, working=working, level=level)
 
 
 def _element_bytes(tensor: SourceTensor) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -88,6 +88,7 @@ class SourceFile(NamedTuple):
         truncated: those whose payload it does not hold, or not whole.
         gaps: bytes between payloads or after the last.
         findings: what is wrong with the file.
+        metadata: what the header says besides, as text; of safetensors only.
 
     """
 
@@ -98,3 +99,4 @@ class SourceFile(NamedTuple):
     truncated: Sequence[SourceTensor]
     gaps: Sequence[Gap]
     findings: Sequence[Finding]
+    metadata: Mapping[str, str] = {}

@@ -8,9 +8,9 @@ ends, counted from the end of the header.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.formats.extents import judge_payloads
@@ -100,8 +100,9 @@ def read_safetensors(source: Source, path: str) -> SourceFile:
     text = Text(source.read(LEN_LENGTH, len_json))
     findings: list[Finding] = []
     tensors: dict[str, SourceTensor] = {}
+    metadata: dict[str, str] = {}
     try:
-        for name, entry, place in _entries(text, path, findings):
+        for name, entry, place in _entries(text, path, findings, metadata):
             _add(tensors, findings, name, entry, path, len_head, place)
             if len(findings) >= MOST_FINDINGS:
                 message = f"{len(findings)} faults in one header; the rest of it is not read"
@@ -119,7 +120,7 @@ def read_safetensors(source: Source, path: str) -> SourceFile:
     stored, truncated, gaps, more = judge_payloads(
         list(tensors.values()), path, len_head, size, all_known=not findings
     )
-    return SourceFile(path, size, len_head, stored, truncated, gaps, (*findings, *more))
+    return SourceFile(path, size, len_head, stored, truncated, gaps, (*findings, *more), metadata)
 
 
 def _length_fault(size: int, length: int, path: str) -> Finding | None:
@@ -134,7 +135,9 @@ def _length_fault(size: int, length: int, path: str) -> Finding | None:
     return finding("header-length", message, path, 0, min(size, LEN_LENGTH), field="header length")
 
 
-def _entries(text: Text, path: str, findings: list[Finding]) -> Iterator[tuple[str, _Entry, tuple[int, int]]]:
+def _entries(
+    text: Text, path: str, findings: list[Finding], metadata: dict[str, str]
+) -> Iterator[tuple[str, _Entry, tuple[int, int]]]:
     """Name and entry of each tensor, and the place of the two in the file: offset and length.
 
     Raises JsonError, UnicodeDecodeError.
@@ -148,8 +151,10 @@ def _entries(text: Text, path: str, findings: list[Finding]) -> Iterator[tuple[s
         if key != METADATA:
             yield key, value, place
             continue
-        if seen_metadata or value is not None:
-            what = quote(METADATA) if seen_metadata else f"the metadata's key {quote(value)}"
+        twice, values = value
+        metadata.update(values)
+        if seen_metadata or twice is not None:
+            what = quote(METADATA) if seen_metadata else f"the metadata's key {quote(twice)}"
             findings.append(finding("duplicate-key", f"{what} stands twice in the header", path, *place))
         seen_metadata = True
     position = after_space(characters, header.end)
@@ -157,22 +162,26 @@ def _entries(text: Text, path: str, findings: list[Finding]) -> Iterator[tuple[s
         raise JsonError("more after the object's end", position)
 
 
-def _read_value(text: str, position: int, key: str) -> tuple[_Entry | str | None, int]:
+_Metadata: TypeAlias = "tuple[str | None, Mapping[str, str]]"
+"""The first key that stands twice, if any, and the values."""
+
+
+def _read_value(text: str, position: int, key: str) -> tuple[_Entry | _Metadata, int]:
     return _read_metadata(text, position) if key == METADATA else _read_entry(text, position)
 
 
-def _read_metadata(text: str, position: int) -> tuple[str | None, int]:
-    """The first key that stands twice, if any; the values are strings. It may be null."""
+def _read_metadata(text: str, position: int) -> tuple[_Metadata, int]:
+    """The values are strings. There may be null in the place of all."""
     if text.startswith("null", position):
-        return None, position + len("null")
-    keys: set[str] = set()
+        return (None, {}), position + len("null")
+    values: dict[str, str] = {}
     twice = None
     metadata = Members(text, position, string)
     for member in metadata:
-        if member.key in keys and twice is None:
+        if member.key in values and twice is None:
             twice = member.key
-        keys.add(member.key)
-    return twice, metadata.end
+        values[member.key] = member.value
+    return (twice, values), metadata.end
 
 
 def _read_entry(text: str, position: int) -> tuple[_Entry, int]:
