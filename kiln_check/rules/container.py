@@ -188,11 +188,11 @@ class NameUnique(
 
     @staticmethod
     def holds(t: Subject) -> Truth:
-        return t.view.first_with_name(t.name_raw, NameRange.holds) == t.index
+        return t.file.first_with_name(t.name_raw, NameRange.holds) == t.index
 
     @staticmethod
     def explain(view: View, index: int) -> Fault:
-        first = view.first_with_name(view.tensor(index).name_raw, NameRange.holds)
+        first = view.file.first_with_name(view.tensor(index).name_raw, NameRange.holds)
         return Fault(f"{view.short_label(index)} has the name of tensor {first}")
 
 
@@ -392,11 +392,11 @@ class DataOverlap(
 
     @staticmethod
     def holds(t: Subject) -> Truth:
-        return t.index not in t.view.overlapped(DataRange.holds)
+        return t.index not in t.file.overlapped(DataRange.holds)
 
     @staticmethod
     def explain(view: View, index: int) -> Fault:
-        other = view.overlapped(DataRange.holds)[index]
+        other = view.file.overlapped(DataRange.holds)[index]
         return Fault(
             f"the payload of {view.short_label(index)}, {_range_text(view, index)}, "
             f"shares bytes with that of {view.short_label(other)}, {_range_text(view, other)}"

@@ -18,7 +18,7 @@ from kiln_check.generated.kiln_v2_records import (
 from kiln_check.report import Finding
 from kiln_check.rules.fault import Fault
 from kiln_check.rules.rule import DIRECTORY, Rule, Subject
-from kiln_check.rules.subjects import Row
+from kiln_check.rules.subjects import File, Row
 from kiln_check.rules.table import BY_NAME, RULES
 from kiln_check.rules.view import View
 
@@ -44,10 +44,11 @@ def judge(directory: Directory, unverified: Sequence[int] | None = None) -> list
     Raises OSError when names are read on demand and can't be.
     """
     tensors: Sequence[int] = range(directory.num_tensors or 0) if unverified is None else unverified
-    view = View(directory, tensors if directory.whole else ())
+    file = File(directory, tensors if directory.whole else ())
+    view = View(file)
     findings = _judge_one(view, None, FILE_RULES, {DIRECTORY} if directory.whole else set())
-    for index in view.tensors:
-        if not _is_sound(view.tensor(index)):
+    for index in file.tensors:
+        if not _is_sound(file.tensor(index)):
             findings += _judge_one(view, index, TENSOR_RULES, {DIRECTORY})
     findings.sort(key=lambda finding: ORDER[finding.rule])
     return findings
@@ -97,9 +98,9 @@ def _holds(tensor: Row, name: str) -> bool:
 def _finding(view: View, index: int | None, rule: type[Rule], fault: Fault) -> Finding:
     field = fault.field or rule.field
     offset, length = _field_range(view, index, field, fault.entry)
-    name = None if index is None else view.directory.name(index)
+    name = None if index is None else view.file.directory.name(index)
     value = _value_text(view, index, field, fault.entry)
-    data = view.directory.head_bytes(offset, length)
+    data = view.file.directory.head_bytes(offset, length)
     page_field = PAGE_NAMES.get(field, field)
     return Finding(
         rule.name,
@@ -133,7 +134,7 @@ def _value_text(view: View, index: int | None, field: str, entry: int | None) ->
     """The field and its value: `scale_index = 1`; empty where no one number is there to show."""
     if field == "version":
         return f"version = {view.file.version}"
-    fields = (view.directory.fields or {}) if index is None else vars(view.tensor(index))
+    fields = (view.file.directory.fields or {}) if index is None else vars(view.tensor(index))
     value = fields.get(field)
     if entry is not None and value is not None:
         field, value = f"{field}[{entry}]", value[entry]

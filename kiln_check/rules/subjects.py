@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 
+from kiln_check.constants import LONGEST_KEPT_NAME
 from kiln_check.directory import ARRAYS, VALUES, Directory
 from kiln_check.generated.kiln_v2_records import DTYPES
 from kiln_check.rules.measures import element_count, expected_bytes, expected_scales
+from kiln_check.rules.overlap import overlaps
 
-if TYPE_CHECKING:
-    from kiln_check.rules.view import View
+ROWS_KEPT = 1 << 12
+"""Enough for the tensors that lie near one another and for their scales."""
 
 
 class File:
-    """The file as a whole.
+    """The file as a whole, and its tensors.
 
     Attributes:
+        directory: the file's directory.
+        tensors: the indexes of the tensors to judge, ascending. Every tensor that
+            shares a name or a byte of payload with another must be among them.
         magic: the first 8 bytes, or all that there are.
         version: None where the magic is wrong or the header is cut short.
         len_names, len_file, num_tensors: the header's fields; 0 where there is no header.
@@ -24,8 +30,9 @@ class File:
 
     """
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, directory: Directory, tensors: Sequence[int] = ()) -> None:
+        self.directory = directory
+        self.tensors = tensors
         self.magic = directory.magic
         self.version = directory.version
         self.end_of_names = directory.end_of_names
@@ -35,19 +42,53 @@ class File:
         self.len_file: int = fields.get("len_file", 0)
         self.reserved1: int = fields.get("reserved1", 0)
         self.reserved2 = int.from_bytes(fields.get("reserved2", b""), "little")
+        self._first_by_name: dict[object, int] | None = None
+        self._overlapped: dict[int, int] | None = None
 
     @property
     def size(self) -> int:
         """Size of the whole file in bytes; raises OSError."""
-        return self._directory.size
+        return self.directory.size
+
+    @cached_property
+    def tensor(self) -> Callable[[int], Row]:
+        """One tensor of a whole directory, by its index; those asked for last are kept."""
+        return lru_cache(ROWS_KEPT)(self._row)
+
+    def _row(self, index: int) -> Row:
+        return Row(self, index, self.directory.values(index))
+
+    def first_with_name(self, raw: bytes, name_in_range: Callable[[Row], bool]) -> int:
+        """The lowest index among `tensors` of a tensor with this name, which one of them has.
+
+        Names that are not `name_in_range` are left out. Raises OSError.
+        """
+        if self._first_by_name is None:
+            self._first_by_name = {}
+            for tensor in map(self.tensor, self.tensors):
+                if name_in_range(tensor):
+                    self._first_by_name.setdefault(_name_key(tensor.name_raw), tensor.index)
+        return self._first_by_name[_name_key(raw)]
+
+    def overlapped(self, in_range: Callable[[Row], bool]) -> dict[int, int]:
+        """For each tensor that breaks data-overlap, an earlier one whose bytes it shares.
+
+        Payloads that are not `in_range` are left out, as are empty ones.
+        """
+        if self._overlapped is None:
+            self._overlapped = overlaps(
+                (tensor.ofs_data, tensor.index, tensor.len_data)
+                for tensor in map(self.tensor, self.tensors)
+                if tensor.len_data and in_range(tensor)
+            )
+        return self._overlapped
 
 
 class Row:
     """One tensor: the fields of its descriptor by their names in the .ksy, and what is made of them.
 
     Attributes:
-        view: the view of the file that the tensor is in.
-        file: that file.
+        file: the file that the tensor is in.
         index: the tensor's index.
         count: number of elements.
         shape_tail: the greatest entry of shape from rank on; 0 where there is none.
@@ -70,11 +111,11 @@ class Row:
     block_bytes: int
     shape: tuple[int, ...]
 
-    def __init__(self, view: View, index: int, values: tuple[int, ...]) -> None:
+    def __init__(self, file: File, index: int, values: tuple[int, ...]) -> None:
         self.__dict__.update(zip(VALUES, values, strict=True))
         for name, first, end in ARRAYS:
             self.__dict__[name] = values[first:end]
-        self.view, self.file, self.index = view, view.file, index
+        self.file, self.index = file, index
         self.count = element_count(self)
         self.shape_tail = max(self.shape[self.rank :], default=0)
 
@@ -106,14 +147,23 @@ class Row:
     @property
     def scale(self) -> Row:
         """The tensor at scale_index."""
-        return self.view.tensor(self.scale_index)
+        return self.file.tensor(self.scale_index)
 
     @property
     def outer(self) -> Row:
         """The tensor at outer_index."""
-        return self.view.tensor(self.outer_index)
+        return self.file.tensor(self.outer_index)
 
     @property
     def name_raw(self) -> bytes:
         """The bytes of its name, which must lie within the name pool. Raises OSError."""
-        return self.view.directory.name_raw(self.ofs_name, self.len_name)
+        return self.file.directory.name_raw(self.ofs_name, self.len_name)
+
+
+def _name_key(raw: bytes) -> object:
+    """What stands for a name: itself, or a digest of one so long that many would fill the memory."""
+    if len(raw) <= LONGEST_KEPT_NAME:
+        return raw
+    from hashlib import blake2b
+
+    return blake2b(raw).digest(), len(raw)
