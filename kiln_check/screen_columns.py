@@ -7,6 +7,8 @@ few tensors, never too many.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from types import SimpleNamespace
 from typing import Any
 
@@ -115,30 +117,24 @@ class _Whole:
         """Look at one slice, whose first tensor has the index `first`."""
         t = Columns(self.file, descriptors, first)
         here = slice(first, first + len(t.index))
-        held = {}
-        sound = np.ones(len(t.index), np.bool_)
+        held: dict[type[Rule], Column] = {}
+        sound = t.sure
         for applies, rules in _LOCAL:
-            if applies is None:
-                for rule in rules:
-                    held[rule] = rule.holds(t)
-                    sound &= held[rule]
-            else:
-                among = np.flatnonzero(applies(t))
-                some = t.only(among)
-                for rule in rules if among.size else ():
-                    sound[among] &= rule.holds(some)
-        self.sound[here] = sound & t.sure
+            held.update((rule, rule.holds(t)) for rule in rules)
+            keep = reduce(and_, [held[rule] for rule in rules])
+            sound = sound & (keep if applies is None else keep | ~applies(t))
+        self.sound[here] = sound
         present = held[DataRange] & (t.len_data != 0)
         self.start[here] = np.where(present, t.ofs_data, 0)
         self.end[here] = np.where(present, t.ofs_data + t.len_data, 0)
-        self.ofs_name[here] = t.narrow("ofs_name")
-        self.len_name[here] = np.where(held[NameRange], t.narrow("len_name"), 0)
+        self.ofs_name[here] = t.ofs_name
+        self.len_name[here] = np.where(held[NameRange], t.len_name, 0)
         self._keep(t, here)
 
     def _keep(self, t: Columns, here: slice) -> None:
         """Keep of a slice what the rules about other tensors ask."""
         for name in ("sure", *_OF_OTHERS):
-            column = t.kept(name)
+            column = getattr(t, name)
             if name not in self.others:
                 self.others[name] = np.empty(len(self.sound), column.dtype)
             self.others[name][here] = column
@@ -147,18 +143,21 @@ class _Whole:
             if among.size:
                 some = t.only(among)
                 fields = {name: getattr(some, name) for name in asked if name not in ("file", *LINKS)}
-                links = {link: some.narrow(LINKS[link]) for link in LINKS if link in asked}
+                links = {link: getattr(some, LINKS[link]) for link in LINKS if link in asked}
                 asker = SimpleNamespace(file=self.file, **fields)
                 self.links.append((rules, among + here.start, asker, links))
 
     def follow_links(self) -> None:
         """Look at what tensors point at, once all have been looked at."""
+        all_sure = self.others["sure"].all()
         for rules, indexes, t, links in self.links:
             sound = np.ones(len(indexes), np.bool_)
             for link, column in links.items():
                 others = Others(self.others, column)
                 setattr(t, link, others)
-                sound &= others.sure
+                if not all_sure:
+                    sound &= others.sure
             for rule in rules:
                 sound &= rule.holds(t)
-            self.sound[indexes] &= sound
+            if not sound.all():
+                self.sound[indexes[~sound]] = False

@@ -1,18 +1,20 @@
-"""What the predicates of the rules are asked of, many tensors at once: columns of 64-bit integers.
+"""What the predicates of the rules are asked of, many tensors at once: columns of integers.
 
-A column has a number for each tensor. Sums and products wrap at 2^64; `Columns.sure` says
-for which tensors none did.
+A column has a number for each tensor. A field is as wide as it is stored, element counts
+and what is made of them have 64 bits. Those may wrap; `Columns.sure` says for which
+tensors none did.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kiln_check.directory import LEN_DESCRIPTOR
-from kiln_check.generated.kiln_v2_records import DESCRIPTOR, DESCRIPTOR_SIZES, DTYPES, MAX_RANK
+from kiln_check.generated.kiln_v2_records import DESCRIPTOR, DTYPES, MAX_RANK
 from kiln_check.rules.measures import expected_bytes, expected_scales
 from kiln_check.rules.subjects import File
 
@@ -32,11 +34,23 @@ ONE = np.uint64(1)
 _LISTED = np.zeros(1 << 16, np.bool_)
 _LISTED[list(DTYPES)] = True
 
+
+def _place(form: Any, offset: int) -> tuple[Any, int, int, int]:
+    """Where a field is: its format, its word, and its first place and the step from there in such words.
+
+    A field of several values has as many words, and their number for the step.
+    """
+    word, byte = divmod(offset, WORD)
+    if not isinstance(form, str):
+        return None, word, 0, form[1][0]
+    size = np.dtype(form).itemsize
+    return form, word, byte // size, WORD // size
+
+
 _PLACES = {
-    name: (form, *divmod(offset, WORD))
+    name: _place(form, offset)
     for name, form, offset in zip(*(DESCRIPTOR[key] for key in ("names", "formats", "offsets")), strict=True)
 }
-"""Of each field its format, the word that it is in or starts with, and its byte there."""
 
 
 class Columns:
@@ -48,114 +62,142 @@ class Columns:
 
     """
 
-    file: File
-    index: Column
-    count: Column
-    shape_tail: Column
     rank: Column
-    axis_length: Column
+    shape: Column
+    dtype: Column
     quant_axis: Column
     block_elements: Column
     block_bytes: Column
-    scale_index: Column
-    outer_index: Column
-    sure: Column
 
     def __init__(self, file: File, descriptors: bytes, first: int) -> None:
         words = np.frombuffer(descriptors, "<u8").reshape(-1, LEN_DESCRIPTOR // WORD)
         self._words = np.ascontiguousarray(words.T)
         self.file = file
-        self.index = np.arange(first, first + len(words), dtype=np.uint64)
+        self.index: Column = np.arange(first, first + len(words), dtype=np.uint64)
 
     def __getattr__(self, name: str) -> Column:
-        column: Column = getattr(self, f"_{name}")() if hasattr(type(self), f"_{name}") else self._field(name)
-        self.__dict__[name] = column
-        return column
-
-    def _field(self, name: str) -> Column:
-        return self.narrow(name).astype(np.uint64, copy=False)
-
-    def kept(self, name: str) -> Column:
-        """A field as it is stored, or what is made of the fields."""
-        return self.narrow(name) if name in _PLACES else getattr(self, name)
-
-    def narrow(self, name: str) -> Column:
         """A field as it is stored; one of several values has a row an entry."""
         if name not in _PLACES:
             raise AttributeError(name)
-        form, word, byte = _PLACES[name]
-        if not isinstance(form, str):
-            array: Column = self._words[word : word + form[1][0]]
-            return array
-        size = DESCRIPTOR_SIZES[name]
-        column: Column = self._words[word].view(form)[byte // size :: WORD // size]
+        form, word, first, step = _PLACES[name]
+        column: Column
+        column = (
+            self._words[word : word + step] if form is None else self._words[word].view(form)[first::step]
+        )
+        self.__dict__[name] = column
         return column
 
-    def _dtype_is_listed(self) -> Column:
-        listed: Column = _LISTED[self.narrow("dtype")]
+    @cached_property
+    def dtype_is_listed(self) -> Column:
+        """Whether the dtype is in the layout page's table."""
+        listed: Column = _LISTED[self.dtype]
         return listed
 
-    def _count(self) -> Column:
-        """Element counts, and on the way `shape_tail` and for which tensors the counts are sure.
+    @cached_property
+    def count(self) -> Column:
+        """Number of elements, where it is sure."""
+        return self._counts[0]
 
-        A product that wraps is found by the same product in floating point, which is off
-        by less than one part in 2^48. One with a zero is 0 either way.
-        """
-        rank, shape = self.narrow("rank"), self.narrow("shape")
-        counts = np.ones(len(rank), np.uint64)
-        estimates = np.ones(len(rank))
-        tail = np.zeros(len(rank), np.uint64)
-        lowest, highest = (int(rank.min()), int(rank.max())) if len(rank) else (0, 0)
-        for entry, lengths in enumerate(shape):
-            if entry < lowest:
-                counts *= lengths
-                estimates *= lengths
-            elif entry < highest:
-                inside = rank > entry
-                factors = np.where(inside, lengths, ONE)
-                counts *= factors
-                estimates *= factors
-                tail |= np.where(inside, 0, lengths)
-            elif lengths.any():
-                tail |= lengths
-        self.shape_tail = tail
-        self.sure = estimates < COUNT_LIMIT
-        return counts
+    @cached_property
+    def shape_tail(self) -> Column:
+        """The greatest entry of shape from rank on; 0 where there is none."""
+        return self._counts[1]
 
-    def _shape_tail(self) -> Column:
-        self.count  # noqa: B018
-        return self.shape_tail
+    @cached_property
+    def sure(self) -> Column:
+        """Which tensors have a count, and bytes in blocks, that did not wrap."""
+        column: Column = self._counts[2] & self._blocks[1]
+        return column
 
-    def _axis_length(self) -> Column:
-        axis = np.minimum(self.narrow("quant_axis"), MAX_RANK - 1)
-        return self._entries(axis, np.arange(len(axis)))
+    @cached_property
+    def blocks(self) -> Any:
+        """Number of whole blocks, 0 where blocks have no elements; a column or one number for all."""
+        return self._blocks[0]
 
-    def _entries(self, entry: Column, rows: Column) -> Column:
-        lengths: Column = self.narrow("shape")[entry, rows]
-        return lengths
-
-    def _blocks(self) -> Column:
-        """Whole blocks, 0 where blocks have no elements; too many bytes in them are not sure."""
-        elements = self.narrow("block_elements")
-        blocks = np.zeros(len(elements), np.uint64)
-        some = np.flatnonzero(elements)
-        if some.size:
-            blocks[some] = self.count[some] // elements[some]
-            size = self.narrow("block_bytes")[some]
-            self.sure[some] &= blocks[some].astype(np.float64) * size < BYTES_LIMIT
-        return blocks
-
-    def _expected_bytes(self) -> Column:
+    @cached_property
+    def expected_bytes(self) -> Column:
+        """The bytes that each payload takes."""
         column: Column = expected_bytes(self)
         return column
 
-    def _expected_scales(self) -> Column:
-        column: Column = expected_scales(self)
+    @cached_property
+    def axis_length(self) -> Column:
+        """Elements along quant_axis, or of the last entry of shape where there is no such axis."""
+        return self._entries(np.arange(len(self.index)))
+
+    def _entries(self, rows: Column) -> Column:
+        lengths: Column = self.shape[np.minimum(self.quant_axis[rows], MAX_RANK - 1), rows]
+        return lengths
+
+    @cached_property
+    def _counts(self) -> tuple[Column, Column, Column]:
+        """`count`, `shape_tail`, and for which tensors the counts did not wrap.
+
+        None did where the product of the greatest lengths is small. Otherwise a product
+        that wraps is found by the same product in floating point, which is off by less
+        than one part in 2^48. One with a zero is 0 either way.
+        """
+        rank = self.rank
+        lowest, highest = int(rank.min()), min(int(rank.max()), MAX_RANK)
+        counts, tail = np.ones(len(rank), np.uint64), np.zeros(len(rank), np.uint64)
+        factors, bound = [], 1
+        for entry, lengths in enumerate(self.shape[:highest]):
+            if entry < lowest:
+                factors.append(lengths)
+            else:
+                inside = rank > entry
+                factors.append(np.where(inside, lengths, ONE))
+                np.maximum(tail, np.where(inside, 0, lengths), out=tail)
+            counts *= factors[-1]
+            bound *= int(factors[-1].max())
+        rest = self.shape[highest:]
+        if rest.size and rest.max():
+            np.maximum(tail, rest.max(axis=0), out=tail)
+        if bound < COUNT_LIMIT:
+            return counts, tail, np.ones(len(rank), np.bool_)
+        estimates = np.ones(len(rank))
+        for lengths in factors:
+            estimates *= lengths
+        return counts, tail, estimates < COUNT_LIMIT
+
+    @cached_property
+    def _blocks(self) -> tuple[Any, Any]:
+        """`blocks`, and for which tensors the bytes in them did not wrap; both may be one for all."""
+        some = np.flatnonzero(self.block_elements)
+        if not some.size:
+            return 0, True
+        blocks, sure = np.zeros(len(self.index), np.uint64), np.ones(len(self.index), np.bool_)
+        blocks[some] = self.count[some] // self.block_elements[some]
+        sure[some] = blocks[some].astype(np.float64) * self.block_bytes[some] < BYTES_LIMIT
+        return blocks, sure
+
+    def only(self, rows: Column) -> Some:
+        """Some of these tensors, by their place here."""
+        return Some(self, rows)
+
+
+class Some:
+    """Some tensors of others' columns."""
+
+    def __init__(self, whole: Columns, rows: Column) -> None:
+        self._whole, self._rows = whole, rows
+        self.file = whole.file
+
+    def __getattr__(self, name: str) -> Column:
+        column: Column = getattr(self._whole, name)[..., self._rows]
+        self.__dict__[name] = column
         return column
 
-    def only(self, rows: Column) -> Columns:
-        """Some of these tensors, by their place here."""
-        return _Some(self, rows)
+    @cached_property
+    def axis_length(self) -> Column:
+        """Elements along quant_axis, or of the last entry of shape where there is no such axis."""
+        return self._whole._entries(self._rows)
+
+    @cached_property
+    def expected_scales(self) -> Column:
+        """Number of scales that each tensor needs."""
+        column: Column = expected_scales(self)
+        return column
 
 
 class Others:
@@ -166,30 +208,7 @@ class Others:
 
     def __init__(self, kept: dict[str, Column], index: Column) -> None:
         self._kept = kept
-        self._index = np.minimum(index, len(kept["sure"]) - 1)
+        self._index = np.minimum(index, len(kept["sure"]) - 1).astype(np.intp)
 
     def __getattr__(self, name: str) -> Column:
-        column = self._kept[name][self._index]
-        return column if column.dtype == np.bool_ else column.astype(np.uint64, copy=False)
-
-
-class _Some(Columns):
-    """Some tensors of others' columns."""
-
-    def __init__(self, whole: Columns, rows: Column) -> None:
-        self._whole, self._rows = whole, rows
-        self.file = whole.file
-
-    def __getattr__(self, name: str) -> Column:
-        column: Column
-        if name in ("index", "count", "sure", "shape_tail", "blocks"):
-            column = getattr(self._whole, name)[self._rows]
-            self.__dict__[name] = column
-            return column
-        return super().__getattr__(name)
-
-    def narrow(self, name: str) -> Column:
-        return self._whole.narrow(name)[..., self._rows]
-
-    def _entries(self, entry: Column, rows: Column) -> Column:
-        return self._whole._entries(entry, self._rows[rows])
+        return self._kept[name][self._index]

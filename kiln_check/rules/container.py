@@ -132,7 +132,7 @@ class NameRange(Rule, name="name-range", status="NAME", field="ofs_name"):
 
     @staticmethod
     def holds(t: Subject) -> Truth:
-        return t.ofs_name + t.len_name <= t.file.len_names
+        return (t.ofs_name <= t.file.len_names) & (t.len_name <= t.file.len_names - t.ofs_name)
 
     @staticmethod
     def explain(view: View, index: int) -> Fault:
@@ -337,7 +337,7 @@ class DataAlign(Rule, name="data-align", status="ALIGN", field="ofs_data"):
 
     @staticmethod
     def holds(t: Subject) -> Truth:
-        return t.ofs_data % ALIGNMENT == 0
+        return (t.ofs_data & (ALIGNMENT - 1)) == 0
 
     @staticmethod
     def explain(view: View, index: int) -> Fault:
