@@ -26,7 +26,7 @@ from kiln_check.screen_subjects import Column, Columns, Others
 LINKS = {"scale": "scale_index", "outer": "outer_index"}
 """How a predicate calls another tensor, and the field that points at it."""
 
-ROWS = 4096
+ROWS = 16384
 """Tensors in a slice: 512 KiB of directory, and as much again for what is made of it."""
 
 
