@@ -29,6 +29,9 @@ BYTES_LIMIT = 1 << 62
 WORD = 8
 """Bytes; no field of the record crosses a multiple of it."""
 
+TILE = 256
+"""Descriptors that are turned at a time: 32 KiB, which fit the innermost cache."""
+
 ONE = np.uint64(1)
 
 _LISTED = np.zeros(1 << 16, np.bool_)
@@ -53,6 +56,15 @@ _PLACES = {
 }
 
 
+def _by_word(descriptors: bytes) -> Column:
+    """The descriptors' words, those in the same place next to one another; a row a place."""
+    words = np.frombuffer(descriptors, "<u8").reshape(-1, LEN_DESCRIPTOR // WORD)
+    by_word: Column = np.empty(words.T.shape, np.uint64)
+    for start in range(0, len(words), TILE):
+        by_word[:, start : start + TILE] = words[start : start + TILE].T
+    return by_word
+
+
 class Columns:
     """Tensors that follow one another: their fields by name, and what is made of them as of a Row.
 
@@ -70,10 +82,9 @@ class Columns:
     block_bytes: Column
 
     def __init__(self, file: File, descriptors: bytes, first: int) -> None:
-        words = np.frombuffer(descriptors, "<u8").reshape(-1, LEN_DESCRIPTOR // WORD)
-        self._words = np.ascontiguousarray(words.T)
+        self._words = _by_word(descriptors)
         self.file = file
-        self.index: Column = np.arange(first, first + len(words), dtype=np.uint64)
+        self.index: Column = np.arange(first, first + self._words.shape[1], dtype=np.uint32)
 
     def __getattr__(self, name: str) -> Column:
         """A field as it is stored; one of several values has a row an entry."""
@@ -163,9 +174,9 @@ class Columns:
     @cached_property
     def _blocks(self) -> tuple[Any, Any]:
         """`blocks`, and for which tensors the bytes in them did not wrap; both may be one for all."""
-        some = np.flatnonzero(self.block_elements)
-        if not some.size:
+        if not self.block_elements.any():
             return 0, True
+        some = np.flatnonzero(self.block_elements)
         blocks, sure = np.zeros(len(self.index), np.uint64), np.ones(len(self.index), np.bool_)
         blocks[some] = self.count[some] // self.block_elements[some]
         sure[some] = blocks[some].astype(np.float64) * self.block_bytes[some] < BYTES_LIMIT
