@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 from kiln_check.directory import Directory
 
-COLUMNS_FROM = 100
+COLUMNS_FROM = 25
 """Tensors of a directory from which NumPy is faster once it is loaded (docs/performance.md)."""
 
-LOAD_NUMPY_FROM = 20_000
+LOAD_NUMPY_FROM = 5_000
 """Tensors, of all such directories so far, from which loading NumPy pays (docs/performance.md)."""
 
 _without_numpy = 0

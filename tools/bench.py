@@ -500,7 +500,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=numbers, default=[3, 1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each table (15)")
     parser.add_argument("--files", type=int, default=10_000, help="small files of one command (10,000)")
-    parser.add_argument("--line", type=numbers, default=[30, 100, 300, 1000, 10_000, 20_000, 40_000])
+    parser.add_argument("--line", type=numbers, default=[10, 25, 100, 1000, 4000, 5000, 10_000])
     parser.add_argument("--weights", type=int, default=2048, help="MiB that are imported and copied (2048)")
     parser.add_argument("--broken", type=numbers, default=[50_000, 100_000])
     options = parser.parse_args(arguments)
