@@ -4,8 +4,8 @@ The screen only clears. A tensor that it can't prove sound by all rules for tens
 a suspect, which says nothing about it: the rules judge it. Tensors that share a name,
 or bytes of payload that are not one and the same range, are suspects both.
 
-There are two screens: one in plain Python for small directories, one in NumPy for
-large ones. Both read the fields through the generated record of the .ksy.
+The screen asks the rules' own predicates of columns in NumPy, for directories that are
+large enough for it to pay. In a smaller one the rules look at every tensor.
 """
 
 from __future__ import annotations

@@ -26,8 +26,10 @@ class Rule:
     `holds` says of a File or a tensor whether it keeps the rule, where all that the
     rule needs holds. It uses nothing but comparisons, `&`, `|` and `+ - * // %` on
     numbers that are not negative, so that it reads the same for exact integers and for
-    columns of 64 bits. A difference may be negative only beside a comparison that
-    fails then.
+    columns. A column of a field is no wider than the field: `holds` takes no sum and no
+    product of fields, but compares with a difference, which may be negative only beside
+    a comparison that fails then. Element counts, blocks and what is made of them have 64
+    bits, and the screen proves that they suffice.
 
     Attributes:
         name: what findings call it.
