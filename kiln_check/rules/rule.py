@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,7 +18,7 @@ Truth: TypeAlias = Any
 """What a predicate answers: a bool, or of Columns one for each tensor."""
 
 
-class Rule:
+class Rule(ABC):
     """One rule of the layout page, section "Rules".
 
     A rule is a subclass that is never made an instance of. Its docstring is what
@@ -76,11 +77,11 @@ class Rule:
         cls.for_file, cls.for_tensor, cls.on_columns = for_file, for_tensor, on_columns
 
     @staticmethod
+    @abstractmethod
     def holds(t: Subject) -> Truth:
         """Return whether `t` keeps the rule."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def explain(view: Any, index: Any) -> Fault:
         """Return what is wrong with a tensor, or with the file (`index` is None), that breaks the rule."""
-        raise NotImplementedError

@@ -94,6 +94,11 @@ def test_the_page_names_every_need() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_says_when_it_holds_and_what_is_wrong(rule: type[Rule]) -> None:
+    assert rule.__abstractmethods__ == frozenset()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_what_a_rule_needs_comes_before_it(rule: type[Rule]) -> None:
     before = [other.name for other in RULES[: RULES.index(rule)]]
     assert {name for name, _ in declared_needs(rule)} <= {*before, DIRECTORY}
