@@ -1,8 +1,8 @@
 """Header, descriptors and names of a file, parsed on demand by the generated parser.
 
 Where the parts of the file lie is read through the header's generated record, which
-is made from the same .ksy: the parser itself is loaded only for what a rule has to
-look at. Nothing here judges.
+is made from the same .ksy, and so are a descriptor's values: the parser itself is
+loaded only for who asks for a header or a descriptor. Nothing here judges.
 """
 
 from __future__ import annotations
