@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from kiln_check import screen
 from kiln_check.directory import Directory
 from kiln_check.report import OK, UNREADABLE, Report
+from kiln_check.rules.judge import judge
+from kiln_check.screen import unverified
 from kiln_check.source import Source, Target, open_source
 
 
@@ -53,13 +54,7 @@ def check_directory(directory: Directory, path: str) -> Report:
 
     Raises OSError when names are read on demand and can't be.
     """
-    unverified = screen.unverified(directory)
-    if unverified or not screen.header_is_proven(directory):
-        from kiln_check.rules.judge import judge
-
-        findings = tuple(judge(directory, unverified))
-    else:
-        findings = ()
+    findings = tuple(judge(directory, unverified(directory)))
     verdict = findings[0].status if findings else OK
     return Report(path, verdict, directory.num_tensors, findings)
 

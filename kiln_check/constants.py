@@ -23,8 +23,8 @@ NONE, SCALES, SCALES_AND_OUTER = (
 
 FOREIGN, F32 = (next(code for code, dtype in DTYPES.items() if dtype == name) for name in ("foreign", "f32"))
 
-ELEMENT_BITS = {code: code & 0xFF for code in DTYPES}
-"""Width of one element in bits, by dtype; 0 for foreign (layout page, "dtype")."""
+WIDTH = 0xFF
+"""Mask: the part of a dtype that is the width of an element in bits, 0 for foreign (layout page, "dtype")."""
 
 LONGEST_NAME = 0xFFFF
 """Bytes of a tensor's name: len_name is a u2 (layout page, "Descriptor")."""

@@ -1,8 +1,8 @@
 """Header, descriptors and names of a file, parsed on demand by the generated parser.
 
 Where the parts of the file lie is read through the header's generated record, which
-is made from the same .ksy: the parser itself is loaded only for what a rule has to
-look at. Nothing here judges.
+is made from the same .ksy, and so are a descriptor's values: the parser itself is
+loaded only for who asks for a header or a descriptor. Nothing here judges.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kiln_check.constants import LONGEST_NAME
-from kiln_check.generated.kiln_v2_records import DESCRIPTOR, HEADER, HEADER_STRUCT, MAGIC, VERSION
+from kiln_check.generated.kiln_v2_records import (
+    DESCRIPTOR,
+    DESCRIPTOR_STRUCT,
+    HEADER,
+    HEADER_STRUCT,
+    MAGIC,
+    VERSION,
+)
 from kiln_check.source import Source
 
 if TYPE_CHECKING:
@@ -32,6 +39,20 @@ FIRST_READ = 4096
 
 INTEGERS = {"<u2": "H", "<u4": "I", "<u8": "Q"}
 """NumPy's formats of the record's integers, in the struct module's letters."""
+
+_RECORD = struct.Struct(DESCRIPTOR_STRUCT)
+
+_LENGTHS = [1 if isinstance(form, str) else form[1][0] for form in DESCRIPTOR["formats"]]
+
+VALUES = [name for name, length in zip(DESCRIPTOR["names"], _LENGTHS, strict=True) for _ in range(length)]
+"""The field that each of a descriptor's values belongs to; one of several values is there as often."""
+
+ARRAYS = [
+    (name, VALUES.index(name), VALUES.index(name) + length)
+    for name, length in zip(DESCRIPTOR["names"], _LENGTHS, strict=True)
+    if length > 1
+]
+"""The fields of several values, with the first and the end of those."""
 
 SHORTER = "the file became shorter while it was read"
 
@@ -155,15 +176,20 @@ class Directory:
         start = index * LEN_DESCRIPTOR
         return _parser("Descriptor")(self.descriptors.all[start : start + LEN_DESCRIPTOR])
 
-    def name_raw(self, index: int) -> bytes | None:
-        """Return the bytes of a tensor's name, None where they pass the name pool.
+    def values(self, index: int) -> tuple[int, ...]:
+        """Return the values of a tensor's descriptor, which belong to the fields `VALUES`.
 
         Raises OSError.
         """
-        descriptor = self.descriptor(index)
-        start, end = descriptor.ofs_name, descriptor.ofs_name + descriptor.len_name
-        if end > self.fields["len_names"]:
-            return None
+        assert self.descriptors is not None
+        return _RECORD.unpack_from(self.descriptors.all, index * LEN_DESCRIPTOR)
+
+    def name_raw(self, start: int, length: int) -> bytes:
+        """Return the bytes of a name that lies within the name pool, by ofs_name and len_name.
+
+        Raises OSError.
+        """
+        end = start + length
         if self.names is not None:
             return self.names.all[start:end]
         raw = self._source.read(self._ofs_names + start, end - start)
@@ -180,8 +206,9 @@ class Directory:
         return lru_cache(NAMES_KEPT)(self._decode_name)
 
     def _decode_name(self, index: int) -> str | None:
-        raw = self.name_raw(index)
-        return None if raw is None else _decoded(raw)
+        fields = dict(zip(VALUES, self.values(index), strict=True))
+        start, length = fields["ofs_name"], fields["len_name"]
+        return _decoded(self.name_raw(start, length)) if start + length <= self.fields["len_names"] else None
 
     def all_names(self) -> list[str | None]:
         """The names of all tensors of a whole directory, as `name` gives each.

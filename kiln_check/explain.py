@@ -1,11 +1,11 @@
-"""The rules for people, from the docstrings of the functions that judge them."""
+"""The rules for people, from their declarations."""
 
 from __future__ import annotations
 
 from inspect import cleandoc
 
 from kiln_check.generated.kiln_v2_records import PAGE_NAMES
-from kiln_check.rules.table import RULES, Rule
+from kiln_check.rules import RULES, Rule
 
 
 def listing() -> str:
@@ -60,11 +60,11 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-def _docstring(rule: Rule) -> str:
-    return cleandoc(rule.judge.__doc__ or "(Python was started with -OO, which leaves the explanations out.)")
+def _docstring(rule: type[Rule]) -> str:
+    return cleandoc(rule.__doc__ or "(Python was started with -OO, which leaves the explanations out.)")
 
 
-def _needs(rule: Rule) -> list[str]:
+def _needs(rule: type[Rule]) -> list[str]:
     own = [other.name for other in RULES if other.name in rule.needs]
     whole = sorted(need for need in rule.needs if need not in own)
     linked = [f"{name} of the scale" for name in rule.of_scale] + [

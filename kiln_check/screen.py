@@ -4,8 +4,8 @@ The screen only clears. A tensor that it can't prove sound by all rules for tens
 is unverified, which says nothing about it: the rules judge it. Tensors that share a name,
 or bytes of payload that are not one and the same range, are both unverified.
 
-There are two screens: one in plain Python for small directories, one in NumPy for
-large ones. Both read the fields through the generated record of the .ksy.
+The screen asks the rules' own predicates of columns in NumPy, for directories that are
+large enough for it to pay. In a smaller one the rules look at every tensor.
 """
 
 from __future__ import annotations
@@ -15,37 +15,22 @@ from collections.abc import Sequence
 
 from kiln_check.directory import Directory
 
-COLUMNS_FROM = 100
+COLUMNS_FROM = 25
 """Tensors of a directory from which NumPy is faster once it is loaded (docs/performance.md)."""
 
-LOAD_NUMPY_FROM = 20_000
+LOAD_NUMPY_FROM = 5_000
 """Tensors, of all such directories so far, from which loading NumPy pays (docs/performance.md)."""
 
 _without_numpy = 0
 
 
-def header_is_proven(directory: Directory) -> bool:
-    """Whether every rule for the file as a whole holds."""
-    fields = directory.fields
-    return (
-        directory.whole
-        and fields["len_file"] == directory.size
-        and not fields["reserved1"]
-        and not any(fields["reserved2"])
-    )
+def unverified(directory: Directory) -> Sequence[int] | None:
+    """The tensors of a directory that are not proved sound, ascending; None for all of them."""
+    if not directory.whole or not _columns_pay(directory.fields["num_tensors"]):
+        return None
+    from kiln_check import screen_columns
 
-
-def unverified(directory: Directory) -> Sequence[int]:
-    """The tensors of a directory that are not proved sound; ascending. None where it is not whole."""
-    if not directory.whole:
-        return ()
-    if _columns_pay(directory.fields["num_tensors"]):
-        from kiln_check import screen_columns
-
-        return screen_columns.unverified(directory)
-    from kiln_check import screen_records
-
-    return screen_records.unverified(directory)
+    return screen_columns.unverified(directory)
 
 
 def _columns_pay(num_tensors: int) -> bool:

@@ -19,9 +19,10 @@ PIECE = 64
 
 
 def unverified_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) -> Column:
-    """Indexes of the names that pass the pool, have no bytes, may be no text or may be there twice.
+    """Indexes of the names that have no bytes, may be no text or may be there twice.
 
     A slice has so many names at most, and they start within so many times 64 bytes.
+    A name that has bytes must lie within the pool.
 
     Raises OSError when the names can't be read.
     """
@@ -45,7 +46,7 @@ def unverified_names(pool: Part, ofs_name: Column, len_name: Column, rows: int) 
 
 def _slice(pool: Part, start: Column, end: Column) -> tuple[Column, Column]:
     """The hashes of names that start after one another, and which of them are not proved to be text."""
-    unverified: Column = (start == end) | (end > len(pool))
+    unverified: Column = start == end
     low = min(int(start[0]), len(pool))
     if unverified.any():
         start, end = np.where(unverified, low, start), np.where(unverified, low, end)
@@ -53,7 +54,7 @@ def _slice(pool: Part, start: Column, end: Column) -> tuple[Column, Column]:
     start, end, window = start - low, end - low, np.frombuffer(raw, np.uint8)
     if raw and (window.min() < 0x20 or window.max() >= 0x7F):
         unverified |= _not_text(raw, window, start, end)
-    return _hashes(window, start, end - start), unverified
+    return _hashes(raw, start, end - start), unverified
 
 
 def _not_text(raw: bytes, window: Column, start: Column, end: Column) -> Column:
@@ -77,18 +78,16 @@ def _not_text(raw: bytes, window: Column, start: Column, end: Column) -> Column:
     return not_text
 
 
-_KEPT = (np.tri(PIECE + 1, PIECE, -1, np.uint8) * np.uint8(0xFF)).view(np.uint64)
+_KEPT: Column = (np.tri(PIECE + 1, PIECE, -1, np.uint8) * np.uint8(0xFF)).view(f"V{PIECE}").ravel()
 """A mask for the first bytes of a piece, by their number."""
 
 _FACTORS = np.array([pow(0x9E3779B97F4A7C15, 1 + place, 1 << 64) for place in range(9)], np.uint64)
 """Odd numbers without a pattern: one for each word of a piece, and one for the length."""
 
 
-def _hashes(window: Column, start: Column, length: Column) -> Column:
+def _hashes(raw: bytes, start: Column, length: Column) -> Column:
     """64 bits of each name that names of other bytes are not likely to have."""
-    padded = np.zeros(len(window) + PIECE, np.uint8)
-    padded[: len(window)] = window
-    pieces: Column = np.ndarray(len(window) + 1, f"V{PIECE}", padded, strides=(1,))
+    pieces: Column = np.ndarray(len(raw) + 1, f"V{PIECE}", raw + bytes(PIECE), strides=(1,))
     hashes: Column = length.astype(np.uint64) * _FACTORS[-1]
     hashes += _piece_hashes(pieces[start], np.minimum(length, PIECE))
     for done in range(PIECE, int(length.max()), PIECE):
@@ -101,14 +100,15 @@ def _hashes(window: Column, start: Column, length: Column) -> Column:
 
 def _piece_hashes(pieces: Column, length: Column) -> Column:
     words = pieces.view(np.uint64).reshape(len(pieces), -1)
-    words &= _KEPT[length]
+    words &= _KEPT[length].view(np.uint64).reshape(words.shape)
     hashes: Column = _mixed(words) @ _FACTORS[:-1]
     return hashes
 
 
 def _mixed(words: Column) -> Column:
     """Let the high bits tell on the low ones; two words never become one."""
-    mixed: Column = words ^ (words >> np.uint64(32))
+    mixed: Column = words >> np.uint64(32)
+    mixed ^= words
     return mixed
 
 

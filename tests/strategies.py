@@ -229,7 +229,7 @@ def _name_text(draw: Draw, file: File, index: int) -> None:
     if kind == "empty":
         file.set(index, len_name=0)
         return
-    bad = [b"\0", b"\x1f", b"\x7f"] if kind == "control" else [b"\xff", b"\x80", b"\xc0", b"\xed"]
+    bad = [b"\0", b"\x1f", b"\x7f"] if kind == "control" else [b"\xff", b"\x80", b"\xc0", b"\xf5"]
     raw = bytearray(file.names)
     raw[fields["ofs_name"] : fields["ofs_name"] + 1] = draw(st.sampled_from(bad))
     file.names = bytes(raw)

@@ -31,10 +31,10 @@ import numpy as np
 from kaitaistruct import KaitaiStream
 from numpy.typing import NDArray
 
-from kiln_check import check, screen_columns, screen_records
+from kiln_check import check, screen
 from kiln_check import open as kiln_open
 from kiln_check.constants import ALIGNMENT, F32, NONE, SCALES, SCALES_AND_OUTER
-from kiln_check.directory import LEN_DESCRIPTOR, LEN_HEADER, Directory
+from kiln_check.directory import LEN_DESCRIPTOR, LEN_HEADER
 from kiln_check.generated.kiln_v2 import KilnV2
 from kiln_check.generated.kiln_v2_records import (
     DESCRIPTOR,
@@ -45,7 +45,6 @@ from kiln_check.generated.kiln_v2_records import (
     NO_INDEX,
     VERSION,
 )
-from kiln_check.source import PathSource
 
 CODES = {name: code for code, name in DTYPES.items()}
 
@@ -437,38 +436,37 @@ def interleaved(runs: Sequence[Callable[[], object]], rounds: int, times: int = 
 
 FRESH = """
 import sys, time
-from kiln_check.directory import Directory
-from kiln_check.source import PathSource
-directory = Directory(PathSource(sys.argv[2]))
+from kiln_check import screen
+from kiln_check.checking import check
+screen.COLUMNS_FROM = screen.LOAD_NUMPY_FROM = int(sys.argv[1])
 start = time.perf_counter()
-module = __import__("kiln_check." + sys.argv[1], fromlist=["unverified"])
-assert module.unverified(directory) == []
+assert check(sys.argv[2]).ok
 print(time.perf_counter() - start)
 """
 
 
 def line(folder: Path, sizes: Sequence[int], rounds: int) -> Iterator[str]:
-    """The table of the two screens alone, with NumPy loaded before, and in a process of their own."""
-    screens = (screen_records, screen_columns)
+    """The table of a check on either side of the line, with NumPy loaded before and in a new process."""
     yield table_row("tensors", "plain Python", "NumPy", "plain Python, new process", "NumPy, new process")
     yield table_row(*["---:"] * 5)
     for count in sizes:
         path = build(folder, count).kiln
-        runs = [partial(run_screen, screen, path) for screen in screens]
-        warm = interleaved(runs, rounds, times_of(count))
+        lines = (count + 1, 0)
+        warm = interleaved([partial(check_beside, start, path) for start in lines], rounds, times_of(count))
         cold = [
-            statistics.median(
-                float(output(FRESH, screen.__name__.split(".")[1], path)) for _ in range(rounds)
-            )
-            for screen in screens
+            statistics.median(float(output(FRESH, start, path)) for _ in range(rounds)) for start in lines
         ]
         yield table_row(f"{count:,}", *map(time_text, warm + cold))
 
 
-def run_screen(screen: Any, path: Path) -> None:
-    source = PathSource(path)
-    assert screen.unverified(Directory(source)) == []
-    source.close()
+def check_beside(start: int, path: Path) -> None:
+    """Check a file with NumPy used from `start` tensors on."""
+    before = screen.COLUMNS_FROM
+    screen.COLUMNS_FROM = start
+    try:
+        assert check(path).ok
+    finally:
+        screen.COLUMNS_FROM = before
 
 
 def output(code: str, *arguments: object) -> str:
@@ -502,7 +500,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=numbers, default=[3, 1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each table (15)")
     parser.add_argument("--files", type=int, default=10_000, help="small files of one command (10,000)")
-    parser.add_argument("--line", type=numbers, default=[30, 100, 300, 1000, 10_000, 20_000, 40_000])
+    parser.add_argument("--line", type=numbers, default=[10, 25, 100, 1000, 4000, 5000, 10_000])
     parser.add_argument("--weights", type=int, default=2048, help="MiB that are imported and copied (2048)")
     parser.add_argument("--broken", type=numbers, default=[50_000, 100_000])
     options = parser.parse_args(arguments)

@@ -1,11 +1,13 @@
 """The 30 rules of the layout page, and the judge that applies them.
 
 Rules 1 to 15, which are about the container, stand in `container`; 16 to 30, which
-are about scales, in `quantization`. `table` lists them in verdict order.
+are about scales, in `quantization`. `rule` says what a declaration holds, and `table`
+lists them in verdict order.
 """
 
 from kiln_check.report import Finding
 from kiln_check.rules.judge import judge
-from kiln_check.rules.table import RULES, Rule
+from kiln_check.rules.rule import Rule
+from kiln_check.rules.table import RULES
 
 __all__ = ["RULES", "Finding", "Rule", "judge"]
