@@ -36,10 +36,10 @@ def assert_equal_reports(raw: bytes, rows: int = screen_columns.ROWS) -> None:
     plain = judge(directory_of(raw), None)
     directory = directory_of(raw)
     if directory.whole:
-        suspects = screen_columns.unverified(directory, rows)
-        assert suspects == sorted(set(suspects))
-        assert_keep_every_rule(directory, set(range(directory.num_tensors or 0)).difference(suspects))
-        assert judge(directory_of(raw), suspects) == plain
+        unverified = screen_columns.unverified(directory, rows)
+        assert unverified == sorted(set(unverified))
+        assert_keep_every_rule(directory, set(range(directory.num_tensors or 0)).difference(unverified))
+        assert judge(directory_of(raw), unverified) == plain
     assert list(check(raw).findings) == plain
 
 
