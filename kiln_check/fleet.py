@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from kiln_check import checking
-from kiln_check.paths import Failed, Folders, KilnPath, Target, is_checkpoint, targets
+from kiln_check.paths import Failed, Folders, KilnPath, Target, means_checkpoint, targets
 from kiln_check.report import UNREADABLE, Report
 from kiln_check.source import Target as FileTarget
 
@@ -19,7 +19,7 @@ def check(target: FileTarget, *, path: str | None = None) -> Report:
 
     Args:
         target: a path, the bytes of a Kiln file, or a file object opened in binary mode.
-            The path of a folder, or of a file with the name of one of a checkpoint's,
+            The path of a checkpoint's file, or of the folder that a checkpoint is in,
             means that checkpoint.
         path: what the report calls the file; by default its path, or "<bytes>".
 
@@ -31,7 +31,7 @@ def check(target: FileTarget, *, path: str | None = None) -> Report:
         TypeError: `target` is none of these.
 
     """
-    if isinstance(target, (str, os.PathLike)) and (os.path.isdir(target) or is_checkpoint(os.fspath(target))):
+    if isinstance(target, (str, os.PathLike)) and means_checkpoint(os.fspath(target)):
         from kiln_check.checkpoints.check import check_checkpoint
 
         report = check_checkpoint(target)

@@ -80,6 +80,16 @@ def is_checkpoint(path: str) -> bool:
     return is_checkpoint_name(os.path.basename(path))
 
 
+def means_checkpoint(path: str) -> bool:
+    """Whether a path names a file of a checkpoint, or a folder in which there is one."""
+    if not os.path.isdir(path):
+        return is_checkpoint(path)
+    try:
+        return any(map(is_checkpoint, os.listdir(path)))
+    except OSError:
+        return False
+
+
 def places_of(path: str, folders: Folders) -> list[Place]:
     """The checkpoints that a file, or an index, belongs to: more than one where several indexes name it."""
     from kiln_check.checkpoints.folder import Place
