@@ -12,6 +12,7 @@ from typing import Any
 from kiln_check.checkpoints.conventions import awq, compressed_tensors, gptq
 from kiln_check.checkpoints.conventions.configs import (
     number_of,
+    numbers,
     object_of,
     pair_of,
     quantizations,
@@ -36,6 +37,9 @@ from kiln_check.constants import MOST_PATTERNS
 
 NAME = "AutoRound"
 
+KIND = "data_type"
+"""The parameter that says what kind of numbers weights are."""
+
 METHODS = ("auto-round", "auto_round", "intel/auto-round")
 
 FULL_PRECISION = 16
@@ -50,19 +54,29 @@ FP8_BLOCK = Template(
     (_WEIGHT, Slot(".weight_scale_inv", FLOATS, "[ceil(N / r), ceil(K / c)]"), _INPUT),
     BLOCKS,
     {"r": (128,), "c": (128,)},
+    fixed={"b": 8},
 )
 FP8_CHANNEL = Template(
     NAME,
     "fp8 by channel",
     (_WEIGHT, Slot(".weight_scale", FLOATS, "[N] | [N, 1]"), _INPUT),
     Hold("f8e4m3", "K", ".weight_scale"),
+    fixed={"b": 8},
 )
 FP8_TENSOR = Template(
     NAME,
     "fp8 with one scale",
     (_WEIGHT, Slot(".weight_scale", FLOATS, "[1] | []"), _INPUT),
     ONE_SCALE,
+    fixed={"b": 8},
 )
+
+COMPRESSED = (
+    ("nv_fp", 4, compressed_tensors.NVFP4),
+    ("mx_fp", 4, compressed_tensors.MXFP4),
+    ("mx_fp", 8, compressed_tensors.MXFP8),
+)
+"""Kinds of numbers and their bits, with the format of compressed-tensors that they are packed in."""
 
 _EXPRESSION_SIGNS = frozenset(r"*+?^$()[]{}|\\")
 """What tells an expression from a name among the keys of `extra_config`."""
@@ -116,34 +130,44 @@ def _stored(format_: str, settings: dict[str, Any]) -> tuple[tuple[Template, ...
     """The templates of a packing format, and their parameters."""
     kind = text_of(settings.get("data_type")) or "int"
     if "awq" in format_:
-        return (awq.GEMM,), awq.parameters_of(settings.get("bits"), settings.get("group_size"))
+        parameters = awq.parameters_of(settings.get("bits"), settings.get("group_size"))
+        return _of_kind("int", awq.GEMM), {**parameters, KIND: kind}
     if "llm_compressor" in format_:
         return _compressed(kind, settings)
     if kind in ("fp", "fp8") or "fp8" in format_:
-        return _fp8(settings)
-    if kind == "int" and (not format_ or "gptq" in format_ or "exllama" in format_ or "triton" in format_):
-        return (gptq.TEMPLATE,), gptq.parameters_of(settings)
+        templates, parameters = _fp8(settings)
+        return _of_kind("fp", *templates), {**parameters, KIND: kind.removesuffix("8")}
+    if any(part in format_ for part in ("gptq", "exllama", "triton")) or (kind == "int" and not format_):
+        return _of_kind("int", gptq.TEMPLATE), {**gptq.parameters_of(settings), KIND: kind}
     return (), {}
+
+
+def _of_kind(kind: str, *templates: Template) -> tuple[Template, ...]:
+    """Templates of which the config says the kind of numbers."""
+    return tuple(template._replace(fixed={**template.fixed, KIND: kind}) for template in templates)
 
 
 def _compressed(kind: str, settings: dict[str, Any]) -> tuple[tuple[Template, ...], dict[str, Value | bool]]:
     """The formats of compressed-tensors that AutoRound packs in."""
     bits = number_of(settings.get("bits"))
-    names = {("nv_fp", 4): compressed_tensors.NVFP4, ("mx_fp", 4): compressed_tensors.MXFP4}
-    names[("mx_fp", 8)] = compressed_tensors.MXFP8
     family = "_".join(kind.split("_")[:2]).removesuffix("4").removesuffix("8")
-    name = None if bits is None else names.get((family, bits))
-    parameters: dict[str, Value | bool] = {}
+    parameters: dict[str, Value | bool] = {KIND: family, **numbers(b=bits)}
+    templates = tuple(
+        template
+        for of, width, name in COMPRESSED
+        if (of, width) == (family, bits) or (family, bits) not in {one[:2] for one in COMPRESSED}
+        for template in _of_kind(of, *compressed_tensors.BY_FORMAT[name])
+    )
     if (size := number_of(settings.get("group_size"))) is not None:
         parameters["g"] = size
     if "static_gs" in text_of(settings.get("act_data_type")):
         parameters["input_global"] = True
-    return () if name is None else compressed_tensors.BY_FORMAT[name], parameters
+    return templates, parameters
 
 
 def _fp8(settings: dict[str, Any]) -> tuple[tuple[Template, ...], dict[str, Value | bool]]:
     """Bytes with a scale for each block, row or matrix, by the group's size."""
-    parameters: dict[str, Value | bool] = {}
+    parameters: dict[str, Value | bool] = {**numbers(b=number_of(settings.get("bits")))}
     if settings.get("act_dynamic") is False and settings.get("act_bits") == 8:
         parameters["static"] = True
     size = settings.get("group_size")
@@ -152,7 +176,7 @@ def _fp8(settings: dict[str, Any]) -> tuple[tuple[Template, ...], dict[str, Valu
         return (FP8_BLOCK,), {**parameters, "r": block[0], "c": block[1]}
     by_size = {-1: FP8_CHANNEL, 0: FP8_TENSOR}
     template = by_size.get(size) if type(size) is int else None
-    return () if template is None else (template,), parameters
+    return (FP8_BLOCK, FP8_CHANNEL, FP8_TENSOR) if template is None else (template,), parameters
 
 
 def _blocks(config: dict[str, Any]) -> tuple[str, ...]:

@@ -111,6 +111,7 @@ def declare(companions: Companions) -> BitsAndBytesScheme | None:
             return BitsAndBytesScheme(kind or "4 bits", templates or FOUR_BITS, plain)
         if config.get("load_in_8bit") or config.get("_load_in_8bit"):
             return BitsAndBytesScheme("int8", (INT8,), plain)
+        return BitsAndBytesScheme("of no width", (*FOUR_BITS, INT8), plain)
     return None
 
 

@@ -46,6 +46,7 @@ NAME = "compressed-tensors"
 NVFP4 = "nvfp4-pack-quantized"
 MXFP4 = "mxfp4-pack-quantized"
 MXFP8 = "mxfp8-quantized"
+FLOATS_OF_8_BITS = "float-quantized"
 MIXED = "mixed-precision"
 """What stands for the format where each group has its own."""
 
@@ -116,7 +117,9 @@ def _whole(format_: str, source_dtype: str, dtype: str, strategy: str) -> Templa
         Slot(GROUP_INDEX, "I32", "[K]", "reordered"),
         *_ACTIVATIONS,
     )
-    return Template(NAME, f"{format_}, {strategy}", slots, _hold(dtype, strategy), OPTIONS.get(strategy, {}))
+    holds, options = _hold(dtype, strategy), OPTIONS.get(strategy, {})
+    fixed: Mapping[str, Value] = {"b": 8} if format_ == FLOATS_OF_8_BITS else {}
+    return Template(NAME, f"{format_}, {strategy}", slots, holds, options, fixed=fixed)
 
 
 def _dense(strategy: str) -> Template:
@@ -159,6 +162,7 @@ TEMPLATES = (
         ),
         Hold("e2m1", "g", SCALE, outer=GLOBAL_SCALE),
         {"g": (16,)},
+        fixed={"b": 4},
     ),
     Template(
         NAME,
@@ -166,6 +170,7 @@ TEMPLATES = (
         (_FP4, _MX_SCALE._replace(shape="[*E, N, K / g]")),
         Hold("e2m1", "g", SCALE, "e8m0"),
         {"g": (32,)},
+        fixed={"b": 4},
     ),
     Template(
         NAME,
@@ -173,10 +178,11 @@ TEMPLATES = (
         (Slot(".weight", "F8_E4M3", "[*E, N, K]"), _MX_SCALE),
         Hold("f8e4m3", "g", SCALE, "e8m0"),
         {"g": (32,)},
+        fixed={"b": 8},
     ),
     *(_packed(strategy) for strategy in ("tensor", "channel", "group")),
     *(_whole("int-quantized", "I8", "i8", strategy) for strategy in STRATEGIES),
-    *(_whole("float-quantized", "F8_E4M3", "f8e4m3", strategy) for strategy in STRATEGIES),
+    *(_whole(FLOATS_OF_8_BITS, "F8_E4M3", "f8e4m3", strategy) for strategy in STRATEGIES),
     *(_dense(strategy) for strategy in STRATEGIES),
     Template(
         NAME,
@@ -192,7 +198,7 @@ TEMPLATES = (
     _sparse24("sparse-24-bitmask", FLOATS),
     *(
         _sparse24(f"sparse-24-bitmask and {format_}, {strategy}", dtype, Slot(SCALE, FLOATS, shape), *others)
-        for format_, dtype in (("float-quantized", "F8_E4M3"), ("int-quantized", "I8"))
+        for format_, dtype in ((FLOATS_OF_8_BITS, "F8_E4M3"), ("int-quantized", "I8"))
         for strategy, (shape, _) in STRATEGIES.items()
         for others in ((Slot(ZERO_POINT, "I8 F8_E4M3", shape, "not symmetric"), *_ACTIVATIONS),)
     ),
@@ -281,7 +287,9 @@ class CompressedTensors:
                     return None
                 if target is not None:
                     return _declared(group, sparse, target == module)
-        return Declared(NAME, sparse, BY_FORMAT.get(sparse, ())) if sparse else None
+        if sparse:
+            return Declared(NAME, sparse, BY_FORMAT.get(sparse, ()))
+        return None if self.groups else Declared(NAME, "without groups", TEMPLATES)
 
     def _of_cache(self) -> Declared | None:
         """What an attention stores: only one scale for a whole cache is known."""
@@ -310,7 +318,7 @@ def _declared(group: _Group, sparse: str, named: bool) -> Declared | None:
     strategy = _strategy(group.weights)
     name = group.format
     if name == "naive-quantized":
-        name = "int-quantized" if group.weights.get("type", "int") == "int" else "float-quantized"
+        name = "int-quantized" if group.weights.get("type", "int") == "int" else FLOATS_OF_8_BITS
     prefix = f"{sparse} and " if sparse else ""
     templates = BY_FORMAT.get(f"{prefix}{name}, {strategy}") or BY_FORMAT.get(f"{prefix}{name}", ())
     return Declared(NAME, f"{prefix}{group.format}", templates, _parameters(group, strategy), named)

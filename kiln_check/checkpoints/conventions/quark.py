@@ -78,20 +78,21 @@ def _kind(scales: str) -> str:
 
 
 def _words(bits: int, scheme: str) -> Template:
-    """Integers in words along the outputs, which the weight's columns are."""
+    """Integers in words along the outputs, which the weight's columns are; of 2 bits, a word for each."""
+    outputs = "N" if bits == 2 else f"N * {bits} / 32"
     scale, zero = {
         "per_tensor": (ONE, ONE),
-        "per_channel": ("[N]", "[N * b / 32]"),
-        "per_group": ("[K / g, N]", "[K / g, N * b / 32]"),
+        "per_channel": ("[N]", f"[{outputs}]"),
+        "per_group": ("[K / g, N]", f"[K / g, {outputs}]"),
     }[scheme]
     slots = (
-        Slot(".weight", "I32", "[K, N * b / 32]"),
+        Slot(".weight", "I32", f"[K, {outputs}]"),
         Slot(SCALE, FLOATS, scale),
         Slot(ZERO_POINT, "I32", zero, "asymmetric" if scheme == "per_tensor" else OPTIONAL),
         *INPUTS,
     )
     holds = ZERO_POINTS if bits == 4 else OWN_ORDER
-    options = {"b": (bits,), **(GROUPS if scheme == "per_group" else {})}
+    options = GROUPS if scheme == "per_group" else {}
     return Template(NAME, f"int{bits}, {scheme}, float", slots, holds, options)
 
 
