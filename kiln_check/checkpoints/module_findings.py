@@ -38,6 +38,9 @@ def _finding(module: Module, fit: Fit, fault: Fault) -> Finding:
                 f"{called} is {at.text()}; the config says {fault.working}, and {by} has {fault.expected}"
             )
             return _at("other-format", message, at)
+        case "payload":
+            message = f"{called} {at.text()} holds nothing that {by} can have there"
+            return _at("scale-shape", message, at)
         case "left":
             rule = "other-format"
             message = f"{called} {at.text()} belongs to no module of {by}"

@@ -16,6 +16,7 @@ from kiln_check.checkpoints.conventions.engine import (
     fit,
     holding,
     is_expected,
+    unreadable,
 )
 from kiln_check.checkpoints.conventions.registry import (
     bare_templates,
@@ -34,6 +35,7 @@ from kiln_check.checkpoints.conventions.template import (
     Scheme,
     Slot,
     Template,
+    Tool,
 )
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.links import (
@@ -54,7 +56,7 @@ from kiln_check.checkpoints.module_findings import (
     plain_finding,
 )
 from kiln_check.checkpoints.modules import Module, Suffixes, modules_of
-from kiln_check.checkpoints.siblings import Sibling, deviations
+from kiln_check.checkpoints.siblings import EXTRAS, Sibling, deviations
 from kiln_check.checkpoints.spread import spread_modules
 from kiln_check.constants import LARGEST_GROUP, LONGEST_DIMENSION
 from kiln_check.report import Finding
@@ -103,7 +105,7 @@ def hold_modules(
     """
     modules = modules_of(tensors, Suffixes(suffixes()))
     experts = spread_modules(modules, tools())
-    judge = _Judge(schemes, payload, in_unread_files)
+    judge = _Judge(schemes, payload, in_unread_files, _marked(modules.values()))
     found = Held([], [], [])
     siblings = []
     for module in modules.values():
@@ -116,6 +118,15 @@ def hold_modules(
             siblings.append(_sibling(module, outcome))
     found.findings.extend(deviations(siblings, in_unread_files))
     return found
+
+
+def _marked(modules: Iterable[Module]) -> Tool | None:
+    """The one tool that names in a checkpoint tell of, if there is one."""
+    tools_ = marks()
+    named = {
+        tools_[suffix].name: tools_[suffix] for one in modules for suffix in one.tensors if suffix in tools_
+    }
+    return next(iter(named.values())) if len(named) == 1 else None
 
 
 def _sibling(module: Module, outcome: Outcome) -> Sibling:
@@ -188,12 +199,14 @@ class _Judge:
         schemes: Sequence[Scheme],
         payload: Callable[[SourceTensor], bytes],
         in_unread_files: Container[str],
+        marked: Tool | None = None,
     ) -> None:
         self._schemes, self._payload, self._in_unread_files = schemes, payload, in_unread_files
         self._known: dict[object, Outcome] = {}
         self._readers = readers()
         self._marks = marks()
         self._all_suffixes = sorted(suffixes())
+        self._marked = marked if not schemes else None
 
     def outcome(self, module: Module, spread: Parameters) -> Outcome:
         """What is made of a module."""
@@ -222,22 +235,32 @@ class _Judge:
             declared = scheme.of(module.name)
             if declared is not None:
                 break
-        for suffix in module.tensors:
-            tool = self._marks.get(suffix)
-            if tool is not None and (declared is None or declared.tool != tool.name):
-                return Declared(tool.name, "", tool.templates), True
+        tool = next((self._marks[suffix] for suffix in module.tensors if suffix in self._marks), None)
+        if tool is not None and (declared is None or (declared.tool != tool.name and tool.is_apart)):
+            return Declared(tool.name, "", tool.templates), True
+        if declared is None and self._marked is not None and self._is_of(self._marked, module):
+            return Declared(self._marked.name, "", self._marked.templates), True
         return declared, declared is None
+
+    def _is_of(self, tool: Tool, module: Module) -> bool:
+        """Whether a module of a checkpoint whose other modules name a tool is quantized by it."""
+        own = {slot.suffix for template in tool.templates for slot in template.slots}
+        return len(module.tensors) > 1 and any(
+            suffix in own and suffix not in PLAIN_SUFFIXES for suffix in module.tensors
+        )
 
     def _given(self, module: Module, spread: Parameters) -> dict[str, Value | bool]:
         given = dict(spread)
         for suffix, tensor in module.tensors.items():
-            slot = self._readers.get(suffix)
-            if slot is None or slot.gives is None or not _may_give(slot, tensor):
-                continue
-            try:
-                given.update(slot.gives(self._payload(tensor)))
-            except ValueError:
-                continue
+            for slot in self._readers.get(suffix, ()):
+                if slot.gives is None or not _may_give(slot, tensor):
+                    continue
+                raw = self._payload(tensor)
+                try:
+                    given.update(slot.gives(raw))
+                except ValueError:
+                    if any(raw):  # heads are kept with zeros in the place of payloads
+                        given[unreadable(slot)] = True
         return given
 
 
@@ -285,7 +308,8 @@ def _unconcerned(declared: Declared, members: Members) -> Outcome:
         if declared.named and ".weight" in members:
             return Outcome("plain", finding=lambda module: plain_finding(module, declared))
         return _PLAIN
-    if _is_scaled(members) and not PLAIN_SUFFIXES.issuperset(members):
+    is_scaled = _is_scaled(members) or any(suffix in SURE_SCALES for suffix in members)
+    if is_scaled and not PLAIN_SUFFIXES.issuperset(members):
         return Outcome("other", finding=lambda module: otherwise_finding(module, declared))
     return Outcome("other")
 
@@ -314,6 +338,8 @@ def _concerns(declared: Declared, members: Members) -> bool:
     """Whether a module has a weight that is packed, or another tensor, of the declared formats."""
     for template in declared.templates:
         weight, *others = template.slots
+        if weight.suffix in EXTRAS and any(slot.suffix in members for slot in template.slots):
+            return True
         if weight.suffix in members and members[weight.suffix][0] in PACKED and not _is_plain_name(members):
             return True
         for slot in others:

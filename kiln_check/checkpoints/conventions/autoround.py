@@ -6,11 +6,13 @@ What it exports as GPTQ, AWQ or compressed-tensors has the config of those. Fact
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kiln_check.checkpoints.conventions import awq, compressed_tensors, gptq
 from kiln_check.checkpoints.conventions.configs import (
+    kind_of_float,
     number_of,
     numbers,
     object_of,
@@ -48,28 +50,33 @@ FULL_PRECISION = 16
 _WEIGHT = Slot(".weight", "F8_E4M3", "[N, K]")
 _INPUT = Slot(".input_scale", FLOATS, "[1] | []", "static")
 
+FIXED: Mapping[str, Value] = {"b": 8, "fmt": "e4m3"}
+
 FP8_BLOCK = Template(
     NAME,
     "fp8 in blocks",
     (_WEIGHT, Slot(".weight_scale_inv", FLOATS, "[ceil(N / r), ceil(K / c)]"), _INPUT),
     BLOCKS,
     {"r": (128,), "c": (128,)},
-    fixed={"b": 8},
+    fixed=FIXED,
 )
 FP8_CHANNEL = Template(
     NAME,
     "fp8 by channel",
     (_WEIGHT, Slot(".weight_scale", FLOATS, "[N] | [N, 1]"), _INPUT),
     Hold("f8e4m3", "K", ".weight_scale"),
-    fixed={"b": 8},
+    fixed=FIXED,
 )
 FP8_TENSOR = Template(
     NAME,
     "fp8 with one scale",
     (_WEIGHT, Slot(".weight_scale", FLOATS, "[1] | []"), _INPUT),
     ONE_SCALE,
-    fixed={"b": 8},
+    fixed=FIXED,
 )
+
+WHOLE: Mapping[str, Value] = {FP8_BLOCK.format: "two numbers", FP8_CHANNEL.format: -1, FP8_TENSOR.format: 0}
+"""The group_size that a config says, by format."""
 
 COMPRESSED = (
     ("nv_fp", 4, compressed_tensors.NVFP4),
@@ -167,16 +174,29 @@ def _compressed(kind: str, settings: dict[str, Any]) -> tuple[tuple[Template, ..
 
 def _fp8(settings: dict[str, Any]) -> tuple[tuple[Template, ...], dict[str, Value | bool]]:
     """Bytes with a scale for each block, row or matrix, by the group's size."""
-    parameters: dict[str, Value | bool] = {**numbers(b=number_of(settings.get("bits")))}
+    parameters: dict[str, Value | bool] = {
+        **numbers(b=number_of(settings.get("bits"))),
+        **kind_of_float(settings),
+    }
     if settings.get("act_dynamic") is False and settings.get("act_bits") == 8:
         parameters["static"] = True
     size = settings.get("group_size")
     block = pair_of(settings.get("weight_block_size")) or pair_of(size)
     if block is not None:
-        return (FP8_BLOCK,), {**parameters, "r": block[0], "c": block[1]}
+        other = pair_of(size) or block
+        stated = FP8_BLOCK._replace(fixed={**FP8_BLOCK.fixed, "group_size": f"{list(block)}"})
+        return (stated,), {**parameters, "r": block[0], "c": block[1], "group_size": f"{list(other)}"}
     by_size = {-1: FP8_CHANNEL, 0: FP8_TENSOR}
     template = by_size.get(size) if type(size) is int else None
-    return (FP8_BLOCK, FP8_CHANNEL, FP8_TENSOR) if template is None else (template,), parameters
+    if template is not None:
+        return (template,), parameters
+    whole: tuple[Template, ...] = (FP8_BLOCK, FP8_CHANNEL, FP8_TENSOR)
+    if type(size) is int:
+        parameters["group_size"] = size
+        return tuple(
+            one._replace(fixed={**one.fixed, "group_size": WHOLE[one.format]}) for one in whole
+        ), parameters
+    return whole, parameters
 
 
 def _blocks(config: dict[str, Any]) -> tuple[str, ...]:

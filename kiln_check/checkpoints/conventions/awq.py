@@ -40,6 +40,7 @@ GEMM = Template(
     ),
     OWN_ORDER,
     {"b": (4,), "g": (128, 64, 32, "K")},
+    fixed={"data_type": "int"},
 )
 """Words go along the rows, which are the weight's columns."""
 
@@ -53,6 +54,7 @@ GEMV = Template(
     ),
     OWN_ORDER,
     {"b": (4,)},
+    fixed={"data_type": "int"},
 )
 """Rows of zero points and scales are padded to m words of 8."""
 
@@ -116,7 +118,10 @@ def _declare(companions: Companions) -> Awq | None:
         return None
     bits, size = config.get("bits", config.get("w_bit")), config.get("group_size", config.get("q_group_size"))
     version = text_of(config.get("version")).lower() or "gemm"
-    return Awq(version, parameters_of(bits, size), texts_of(config.get("modules_to_not_convert")))
+    parameters = parameters_of(bits, size)
+    if kind := text_of(config.get("data_type")):
+        parameters["data_type"] = kind
+    return Awq(version, parameters, texts_of(config.get("modules_to_not_convert")))
 
 
 TOOL = Tool(NAME, (GEMM, GEMV), _declare)

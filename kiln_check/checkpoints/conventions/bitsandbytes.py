@@ -41,8 +41,12 @@ def _state(payload: bytes) -> dict[str, Value | bool]:
     return values if nested is None else {**values, "h": nested, "nested": True}
 
 
-def _four_bits(kind: str) -> tuple[Template, ...]:
-    weight = Slot(".weight", "U8", "[ceil(n / 2), 1] | [1, ceil(n / 2)]")
+STORAGES = (("U8", 2, ""), ("F16 BF16", 4, " in two bytes"), ("F32", 8, " in four bytes"))
+"""Dtypes that bytes are stored as, and the elements that one holds."""
+
+
+def _four_bits(kind: str, dtypes: str, elements: int, name: str) -> tuple[Template, ...]:
+    weight = Slot(".weight", dtypes, f"[ceil(n / {elements}), 1]")
     common = (
         Slot(".weight.quant_map", "F32", "[16]"),
         Slot(f"{STATE}{kind}", "U8", "[*J]", gives=_state),
@@ -57,12 +61,14 @@ def _four_bits(kind: str) -> tuple[Template, ...]:
     )
     blocks = {"g": (64, 128, 256, 512, 1024, 2048, 4096)}
     return (
-        Template(NAME, kind, flat, CODEBOOK, blocks, closed=True),
-        Template(NAME, f"{kind}, nested", nested, CODEBOOK, {**blocks, "h": (256,)}, closed=True),
+        Template(NAME, kind + name, flat, CODEBOOK, blocks, closed=True),
+        Template(NAME, f"{kind}{name}, nested", nested, CODEBOOK, {**blocks, "h": (256,)}, closed=True),
     )
 
 
-FOUR_BITS = (*_four_bits("nf4"), *_four_bits("fp4"))
+FOUR_BITS = tuple(
+    template for kind in ("nf4", "fp4") for storage in STORAGES for template in _four_bits(kind, *storage)
+)
 INT8 = Template(
     NAME,
     "int8",
@@ -107,7 +113,7 @@ def declare(companions: Companions) -> BitsAndBytesScheme | None:
         plain = texts_of(config.get("llm_int8_skip_modules"))
         if config.get("load_in_4bit") or config.get("_load_in_4bit"):
             kind = text_of(config.get("bnb_4bit_quant_type"))
-            templates = tuple(one for one in FOUR_BITS if one.format.split(",")[0] == kind)
+            templates = tuple(one for one in FOUR_BITS if one.format.startswith(kind))
             return BitsAndBytesScheme(kind or "4 bits", templates or FOUR_BITS, plain)
         if config.get("load_in_8bit") or config.get("_load_in_8bit"):
             return BitsAndBytesScheme("int8", (INT8,), plain)

@@ -145,7 +145,8 @@ def _sparse24(format_: str, dtypes: str, *scales: Slot) -> Template:
         Slot(".shape", "I64", "[2, 1]", gives=integers("N", "K")),
         *scales,
     )
-    return Template(NAME, format_, slots, SPARSE)
+    fixed: Mapping[str, Value] = {"b": 8} if dtypes == "F8_E4M3" else {}
+    return Template(NAME, format_, slots, SPARSE, fixed=fixed)
 
 
 _FP4 = Slot(PACKED, "U8", "[*E, N, K / 2]")
@@ -320,7 +321,12 @@ def _declared(group: _Group, sparse: str, named: bool) -> Declared | None:
     if name == "naive-quantized":
         name = "int-quantized" if group.weights.get("type", "int") == "int" else FLOATS_OF_8_BITS
     prefix = f"{sparse} and " if sparse else ""
-    templates = BY_FORMAT.get(f"{prefix}{name}, {strategy}") or BY_FORMAT.get(f"{prefix}{name}", ())
+    full = prefix + name
+    templates = (
+        BY_FORMAT.get(f"{full}, {strategy}")
+        or BY_FORMAT.get(full)
+        or tuple(one for one in TEMPLATES if one.format.startswith(f"{full}, "))
+    )
     return Declared(NAME, f"{prefix}{group.format}", templates, _parameters(group, strategy), named)
 
 

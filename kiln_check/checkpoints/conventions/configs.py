@@ -67,6 +67,12 @@ def pair_of(value: object) -> tuple[int, int] | None:
     return None if rows is None or columns is None else (rows, columns)
 
 
+def kind_of_float(config: dict[str, Any]) -> dict[str, str]:
+    """What `fmt` says of floats of 8 bits, under that name: "e4m3" or "e5m2", where it says so."""
+    fmt = text_of(config.get("fmt"))
+    return next(({"fmt": kind} for kind in ("e4m3", "e5m2") if kind in fmt), {})
+
+
 def numbers(**values: int | None) -> dict[str, int]:
     """Those of some parameters that have a value."""
     return {name: value for name, value in values.items() if value is not None}

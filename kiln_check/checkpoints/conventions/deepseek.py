@@ -12,7 +12,7 @@ from kiln_check.checkpoints.conventions.template import BLOCKS, Companions, Hold
 NAME = "DeepSeek"
 
 _FOUR_BITS = Hold("e2m1", "32", ".scale", "e8m0")
-_SCALE_OF_32 = Slot(".scale", "F8_E8M0", "[*E, N, ceil(K / 32)]")
+_SCALE_OF_32 = Slot(".scale", "F8_E8M0", "[*E, N, K / 32]")
 
 FP8_BLOCKS = Template(
     NAME,
@@ -23,6 +23,7 @@ FP8_BLOCKS = Template(
     ),
     BLOCKS,
     options={"r": (128, 64, 32), "c": ("r",)},
+    fixed={"fmt": "e4m3"},
 )
 
 FP4 = Template(

@@ -58,15 +58,15 @@ class Fault(NamedTuple):
     """What is wrong with one tensor of a module.
 
     Attributes:
-        kind: that it is missing, has another dtype or shape, or belongs to no such module; or that the
-            config declares something of it that the template has otherwise.
+        kind: that it is missing, has another dtype or shape, or belongs to no such module; that the config
+            declares something of it that the template has otherwise; that its payload can't be read.
         suffix: of the tensor.
         expected: dtype and shape as they should be: `F8_E4M3 [64, 4]`; empty where it should not be there.
         working: how the shape comes about; of what is declared, what the config says.
 
     """
 
-    kind: Literal["missing", "dtype", "shape", "left", "declared"]
+    kind: Literal["missing", "dtype", "shape", "left", "declared", "payload"]
     suffix: str
     expected: str
     working: str = ""
@@ -145,6 +145,8 @@ def _attempt(
                 faults.append(Fault("missing", slot.suffix, _text(slot, values)))
         elif expected is False:
             faults.append(Fault("left", slot.suffix, ""))
+        elif unreadable(slot) in parameters:
+            faults.append(Fault("payload", slot.suffix, template.name))
         else:
             fault, known = _compared(slot, member, values)
             certain = certain and known
@@ -156,6 +158,11 @@ def _attempt(
 
 WORDS = {"b": "bits"}
 """What parameters are called in a message."""
+
+
+def unreadable(slot: Slot) -> str:
+    """The parameter that says of a slot's payload that it gives no values."""
+    return f"{slot.suffix} {slot.shape} can't be read"
 
 
 def _contradictions(template: Template, parameters: Parameters) -> Iterator[Fault]:

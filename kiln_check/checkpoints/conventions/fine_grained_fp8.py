@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from kiln_check.checkpoints.conventions import deepseek
-from kiln_check.checkpoints.conventions.configs import numbers, pair_of, quantizations, text_of, texts_of
+from kiln_check.checkpoints.conventions.configs import (
+    kind_of_float,
+    numbers,
+    pair_of,
+    quantizations,
+    text_of,
+    texts_of,
+)
 from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.skipping import excluded
 from kiln_check.checkpoints.conventions.template import (
@@ -45,7 +52,7 @@ _NONE: Options = {}
 SHARED = "a scale for many weights"
 
 _ONE = "[] | [1] | [1, 1]"
-_ONE_EACH = "[*E, 1, 1] | [*E]"
+_ONE_EACH = "[*E, 1, 1]"
 _TILES = "[*E, ceil(N / r), ceil(K / c)]"
 _ROWS = "[*E, N, ceil(K / c)]"
 _STACKED = "[E, ceil(m * N / r), ceil(K / c)] | [E, m * ceil(N / r), ceil(K / c)]"
@@ -55,8 +62,10 @@ HALVES = {"gate_up_proj", "w13"}
 
 _IN_HALVES = {
     _TILES: "[*E, ceil(N / r), ceil(K / c)] | [*E, 2 * ceil(N / 2 / r), ceil(K / c)]",
-    _ONE_EACH: "[*E, 1, 1] | [*E, 2, 1] | [*E]",
 }
+
+
+FIXED: Mapping[str, Value] = {"fmt": "e4m3"}
 
 
 def _linear(
@@ -68,7 +77,7 @@ def _linear(
         Slot(".weight_scale_inv", *scale),
         Slot(".activation_scale", FLOATS, "[] | [1]", "static"),
     )
-    return Template(NAME, format_, slots, holds, options)
+    return Template(NAME, format_, slots, holds, options, fixed=FIXED)
 
 
 def _experts(
@@ -86,7 +95,7 @@ def _experts(
         Slot("_scale_inv", *scale),
         Slot("_activation_scale", FLOATS, "[E]" if spread else "[*E]", "static"),
     )
-    return Template(NAME, format_, slots, holds, options, {"spread": spread})
+    return Template(NAME, format_, slots, holds, options, {"spread": spread}, fixed=FIXED)
 
 
 _ROW = Hold("f8e4m3", "c", ".weight_scale_inv")
@@ -140,7 +149,7 @@ SPREAD_BYTES = _experts(
 SPREAD_ONE = _experts(
     "one scale, experts that share it",
     _EXPERT,
-    (FLOATS, "[E, 1, 1] | [E, m, 1] | [E]"),
+    (FLOATS, "[E, 1, 1] | [E, m, 1]"),
     ONE_SCALE,
     spread=True,
 )
@@ -270,7 +279,7 @@ def _block(config: dict[str, Any]) -> tuple[int, int] | None:
 def _parameters(config: dict[str, Any]) -> dict[str, Value | bool]:
     r, c = _block(config) or (None, None)
     static = {"static": True} if text_of(config.get("activation_scheme")).lower() == "static" else {}
-    return {**numbers(r=r, c=c), **static}
+    return {**numbers(r=r, c=c), **static, **kind_of_float(config)}
 
 
 TOOL = Tool(

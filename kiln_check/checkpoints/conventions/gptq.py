@@ -36,6 +36,7 @@ TEMPLATE = Template(
     ),
     OWN_ORDER,
     {"b": (4, 8, 3, 2), "g": (128, 64, 32, "K", 16, 256, 512, 1024)},
+    fixed={"data_type": "int"},
 )
 """Words go down the columns, which 32 divides; symmetric codes have zero points too."""
 
@@ -83,6 +84,8 @@ def parameters_of(config: dict[str, Any]) -> dict[str, Value | bool]:
     found: dict[str, Value | bool] = {**numbers(b=number_of(config.get("bits")), g=number_of(size))}
     if size == -1:
         found["g"] = "K"
+    if kind := text_of(config.get("data_type")):
+        found["data_type"] = kind
     if config.get("desc_act") is True:
         found["reordered"] = True
     return found

@@ -15,7 +15,6 @@ from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.skipping import by_skips
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
-    OPTIONAL,
     ZERO_POINTS,
     Companions,
     Declared,
@@ -59,20 +58,35 @@ def _flag(name: str) -> Callable[[bytes], dict[str, Value | bool]]:
     return read
 
 
+DTYPES = ("torch.float16", "torch.bfloat16", "torch.float32")
+"""What a `compute_dtype` may hold."""
+
+
+def _one_of(*texts: str) -> Callable[[bytes], dict[str, Value | bool]]:
+    """Reads nothing from a payload; raises ValueError where it is none of some texts."""
+
+    def read(payload: bytes) -> dict[str, Value | bool]:
+        if payload.decode("ascii", "replace") not in texts:
+            raise ValueError("another text")
+        return {}
+
+    return read
+
+
 SETTINGS = (
     Slot(".nbits", "I32 F32", "[]"),
     Slot(".group_size", "I32", "[]", gives=integers("g")),
     Slot(".shape", "I64", "[2]", gives=integers("N", "K")),
     Slot(".axis", "I32", "[]", gives=integers("axis")),
     Slot(".packing", "U8", "[7]", gives=packing),
-    Slot(".unpack_view_dtype", "U8", "[11]", OPTIONAL),
-    Slot(".view_as_float", "U8", "[]", OPTIONAL, _flag("view_as_float")),
+    Slot(".unpack_view_dtype", "U8", "[11]"),
+    Slot(".view_as_float", "U8", "[]", "", _flag("view_as_float")),
     Slot(".quant_scale", "U8", "[]"),
     Slot(".quant_zero", "U8", "[]"),
-    Slot(".compute_dtype", "U8", "[13] | [14]"),
-    Slot(".offload_meta", "U8", "[]", OPTIONAL),
+    Slot(".compute_dtype", "U8", "[13] | [14]", "", _one_of(*DTYPES)),
+    Slot(".offload_meta", "U8", "[]"),
     Slot(".encoded_state_dict", "U8", "[]"),
-    Slot(".stores_quant_config", "U8", "[]", OPTIONAL, _flag("stores_quant_config")),
+    Slot(".stores_quant_config", "U8", "[]", "channel_wise", _flag("stores_quant_config")),
     Slot(".channel_wise", "U8", "[]", "stores_quant_config", _flag("channel_wise")),
     Slot(".optimize", "U8", "[]", "stores_quant_config"),
     Slot(".round_zero", "U8", "[]", "stores_quant_config"),

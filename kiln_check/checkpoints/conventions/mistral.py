@@ -87,4 +87,4 @@ def _declare(companions: Companions) -> _Scheme | None:
     return _Scheme(Declared(NAME, format_ or "unknown", templates, parameters))
 
 
-TOOL = Tool(NAME, TEMPLATES, _declare, marks=(".qscale_weight", ".qscale_act"))
+TOOL = Tool(NAME, TEMPLATES, _declare, marks=(".qscale_weight", ".qscale_act"), is_apart=True)

@@ -45,6 +45,9 @@ MIXED = "MIXED_PRECISION"
 
 ACROSS = "bytes that hold elements of two rows"
 
+CACHED = {"k_proj": "keys", "v_proj": "values"}
+"""The parameter by which a module has the scale of a cache, by the module's last name."""
+
 STATIC = "static"
 """The parameter by which inputs have a scale that is measured beforehand."""
 
@@ -54,10 +57,10 @@ ONE = "[] | [1]"
 EACH = "[] | [1] | [*E] | [*E, 1] | [*E, 2]"
 """One, or one or two for each expert: gate and up may lie in one tensor."""
 
-GROUPS = "[*E, N, ceil(K / g)]"
+GROUPS = "[*E, N, K / g]"
 CHANNELS = "[*E, N]"
 
-INPUT = Slot(".input_scale", "F32", EACH, STATIC)
+INPUT = Slot(".input_scale", "F32", ONE, STATIC)
 INPUT_FACTORS = Slot(".pre_quant_scale", FLOATS, "[K]", OPTIONAL)
 """What inputs are multiplied by; it may be part of the norm before."""
 
@@ -67,13 +70,17 @@ INTEGERS = Slot(WEIGHT, "I8", "[*E, N, K]")
 ROW_PAIRS = Slot(WEIGHT, "U8", "[*E, N / 2, K]")
 
 NVFP4_SCALE = Slot(SCALE, "F8_E4M3", GROUPS)
-MX_SCALE = Slot(SCALE, "U8 F8_E8M0", "[*E, N, ceil(K / 32)]")
+MX_SCALE = Slot(SCALE, "U8 F8_E8M0", "[*E, N, K / 32]")
 NVFP4_GROUPS = {"g": (16,)}
 
 BLOCK_SHAPES = "[ceil(N / 128), 1, ceil(K / 128), 1] | [ceil(N / 128), 1, ceil(K / 128)]"
 
 BIAS_OF_EITHER = Slot(".bias", FLOATS, "[*E, N] | [*E, K]", OPTIONAL)
 """Of fused experts, whose outputs may run along either dimension."""
+
+
+CACHE = (Slot(".k_scale", "F32", ONE, "keys"), Slot(".v_scale", "F32", ONE, "values"))
+"""Of the modules that make keys and values, where the cache is quantized."""
 
 
 def _nvfp4(algorithm: str, *others: Slot) -> tuple[Template, ...]:
@@ -166,7 +173,7 @@ DOWN_COLUMNS = Template(
     "NVFP4, fused experts down the columns",
     (
         Slot("", "U8", "[*E, K / 2, N]"),
-        Slot("_weight_scale", "F8_E4M3", "[*E, ceil(K / g), N]"),
+        Slot("_weight_scale", "F8_E4M3", "[*E, K / g, N]"),
         Slot("_weight_scale_2", "F32", ONE),
         Slot("_input_scale", "F32", EACH, STATIC),
     ),
@@ -183,8 +190,16 @@ def _named(template: Template) -> Template:
     return whole._replace(slots=(weight._replace(suffix="_weight"), *others))
 
 
+def _with_facts(algorithm: str, template: Template) -> Template:
+    """The same with what config_groups say of it in their own words."""
+    width = 4 if "4" in algorithm.split("A")[0] else 8
+    groups: Mapping[str, Value] = {"g": 32} if "MX" in algorithm else {}
+    return template._replace(fixed={"b": width, **groups})
+
+
 def _experts(template: Template) -> tuple[Template, Template]:
-    wide = template._replace(slots=(*template.slots, BIAS_OF_EITHER))
+    slots = (slot._replace(shape=EACH) if slot == INPUT else slot for slot in template.slots)
+    wide = template._replace(slots=(*slots, BIAS_OF_EITHER))
     return fused(wide), _named(wide)
 
 
@@ -200,7 +215,7 @@ FUSED_FORMATS = (
 
 BY_ALGORITHM: Mapping[str, tuple[Template, ...]] = {
     algorithm: (
-        *templates,
+        *(template._replace(slots=(*template.slots, *CACHE)) for template in templates),
         *(
             one
             for template in templates
@@ -209,7 +224,9 @@ BY_ALGORITHM: Mapping[str, tuple[Template, ...]] = {
         ),
         *((DOWN_COLUMNS,) if algorithm == "NVFP4" else ()),
     )
-    for algorithm, templates in MODULES.items()
+    for algorithm, templates in (
+        (name, tuple(_with_facts(name, one) for one in templates)) for name, templates in MODULES.items()
+    )
 }
 
 
@@ -265,6 +282,8 @@ class ModelOpt:
         layers: those of single modules by name, where the algorithm is MIXED.
         excluded: the modules that stay as they are.
         static: the modules whose inputs have a scale that is measured beforehand; "Linear" stands for all.
+        bits: of an element, by the modules that a group of config.json names; "Linear" stands for all.
+        caches: whether keys and values are quantized too.
 
     """
 
@@ -272,6 +291,8 @@ class ModelOpt:
     layers: dict[str, Any]
     excluded: _Patterns
     static: frozenset[str]
+    bits: Mapping[str, int]
+    caches: bool
     tool: str = NAME
 
     def of(self, module: str) -> Declared | Excluded | None:
@@ -294,6 +315,11 @@ class ModelOpt:
         parameters: dict[str, Value | bool] = {**numbers(g=number_of(config.get("group_size")))}
         if "Linear" in self.static or module in self.static:
             parameters[STATIC] = True
+        bits = self.bits.get(module, self.bits.get("Linear"))
+        leaf = module.rpartition(".")[2]
+        parameters.update(numbers(b=bits))
+        if self.caches and leaf in CACHED:
+            parameters[CACHED[leaf]] = True
         return Declared(NAME, algorithm, BY_ALGORITHM.get(algorithm.upper(), ()), parameters, named)
 
 
@@ -312,6 +338,16 @@ def _static(groups: dict[str, Any]) -> Iterator[str]:
     for group in map(object_of, groups.values()):
         if object_of(group.get("input_activations")).get("dynamic") is False:
             yield from texts_of(group.get("targets"))
+
+
+def _bits(groups: dict[str, Any]) -> dict[str, int]:
+    """The width of an element by the targets of groups in config.json."""
+    found: dict[str, int] = {}
+    for group in map(object_of, groups.values()):
+        bits = number_of(object_of(group.get("weights")).get("num_bits"))
+        if bits is not None:
+            found.update(dict.fromkeys(texts_of(group.get("targets")), bits))
+    return found
 
 
 def _group_size(groups: dict[str, Any]) -> int | None:
@@ -336,6 +372,8 @@ def _declare(companions: Companions) -> ModelOpt | None:
         object_of(merged.get("quantized_layers")),
         _Patterns(dict.fromkeys(excluded)),
         frozenset(_static(groups)),
+        _bits(groups),
+        text_of(merged.get("kv_cache_quant_algo")).upper() == "FP8",
     )
 
 

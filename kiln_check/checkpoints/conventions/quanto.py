@@ -13,7 +13,6 @@ from kiln_check.checkpoints.conventions.configs import object_of, quantizations,
 from kiln_check.checkpoints.conventions.skipping import by_skips
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
-    OPTIONAL,
     ZERO_POINTS,
     Companions,
     Declared,
@@ -28,7 +27,7 @@ NAME = "quanto"
 MAP = "quanto_qmap.json"
 """The file in which quanto says how it quantized each module."""
 
-SCALES = tuple(Slot(suffix, FLOATS, "[]", OPTIONAL) for suffix in (".input_scale", ".output_scale"))
+SCALES = tuple(Slot(suffix, FLOATS, "[]") for suffix in (".input_scale", ".output_scale"))
 """Scales of activations; 1 where those are not quantized."""
 
 

@@ -67,7 +67,7 @@ def _template(format_: str, scheme: str, weight: Slot, scales: str, holds: str) 
         stored = ONE_SCALE
     elif " " in holds:
         stored = holds
-    zero = Slot(ZERO_POINT, "I8 U8 I32", shape, OPTIONAL if format_ == "int8" else "asymmetric")
+    zero = Slot(ZERO_POINT, "I8", shape, "" if format_ == "int8" else "asymmetric")
     slots = (weight, Slot(SCALE, scales, shape), zero, *INPUTS)
     options = GROUPS if group == "g" else {}
     return Template(NAME, f"{format_}, {scheme}, {_kind(scales)}", slots, stored, options)
@@ -88,7 +88,7 @@ def _words(bits: int, scheme: str) -> Template:
     slots = (
         Slot(".weight", "I32", f"[K, {outputs}]"),
         Slot(SCALE, FLOATS, scale),
-        Slot(ZERO_POINT, "I32", zero, "asymmetric" if scheme == "per_tensor" else OPTIONAL),
+        Slot(ZERO_POINT, "I32", zero),
         *INPUTS,
     )
     holds = ZERO_POINTS if bits == 4 else OWN_ORDER

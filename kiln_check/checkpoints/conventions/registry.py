@@ -40,15 +40,15 @@ def marks() -> Mapping[str, Tool]:
 
 
 @cache
-def readers() -> Mapping[str, Slot]:
-    """A slot whose payload gives values, by suffix."""
-    return {
-        slot.suffix: slot
-        for tool in tools()
-        for template in tool.templates
-        for slot in template.slots
-        if slot.gives is not None
-    }
+def readers() -> Mapping[str, tuple[Slot, ...]]:
+    """The slots whose payloads give values, by suffix."""
+    found: dict[str, dict[Slot, None]] = {}
+    for tool in tools():
+        for slot in (
+            slot for template in tool.templates for slot in template.slots if slot.gives is not None
+        ):
+            found.setdefault(slot.suffix, {})[slot] = None
+    return {suffix: tuple(slots) for suffix, slots in found.items()}
 
 
 @cache

@@ -167,6 +167,7 @@ class Tool(NamedTuple):
         templates: of its formats.
         declare: reads the tool's config; None where none of the companions is one.
         marks: suffixes of tensors that no other tool writes: a module that has one is of this tool.
+        is_apart: whether its marks stand beside a config that tells of another naming of the same weights.
         spread: names of the parts of experts that one scale covers, by the name that the scale has.
 
     """
@@ -175,6 +176,7 @@ class Tool(NamedTuple):
     templates: tuple[Template, ...]
     declare: Callable[[Companions], Scheme | None]
     marks: tuple[str, ...] = ()
+    is_apart: bool = False
     spread: Mapping[str, tuple[str, ...]] = {}
 
 

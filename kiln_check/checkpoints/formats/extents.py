@@ -52,7 +52,7 @@ def judge_payloads(
         if tensor.offset > reach:
             gaps.append(Gap(reach, tensor.offset - reach))
             if all_known and tensor.offset - reach >= (alignment or 1):
-                findings.append(_gap(tensor, reach))
+                findings.append(_gap(tensor, reacher, reach))
         elif tensor.offset < reach:
             findings.append(_shared(tensor, reacher, reach))
         if tensor.end > reach:
@@ -80,10 +80,11 @@ def _short(truncated: Sequence[SourceTensor], path: str, size: int) -> list[Find
     return [finding("file-short", message, path, size, 0, name=first.name, field="payload", working=working)]
 
 
-def _gap(tensor: SourceTensor, reach: int) -> Finding:
+def _gap(tensor: SourceTensor, reacher: SourceTensor | None, reach: int) -> Finding:
+    owner = "the header" if reacher is None else f"that of {quote(reacher.name)} ({reacher.text()})"
     message = (
-        f"the payload of {quote(tensor.name)} starts at {tensor.offset}; "
-        f"the bytes from {reach} on belong to no tensor"
+        f"the payload of {quote(tensor.name)} starts at {tensor.offset}; {owner} ends at {reach}, "
+        f"and the bytes between belong to no tensor"
     )
     return finding("payload-gap", message, tensor.path, reach, tensor.offset - reach, name=tensor.name)
 
