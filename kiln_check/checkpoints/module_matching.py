@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,7 +108,8 @@ def hold_modules(
     judge = _Judge(schemes, payload, in_unread_files, _marked(modules.values()))
     found = Held([], [], [])
     siblings = []
-    for module in modules.values():
+    lost = [module for name, module in experts.modules.items() if name not in modules]
+    for module in (*modules.values(), *lost):
         if module.name in experts.covered:
             continue
         whole = experts.modules.get(module.name, module)
@@ -291,7 +292,7 @@ def _judged(
         if _is_plain(members):
             return _PLAIN
         return Outcome(declared.format, reason=NOT_KNOWN, tool=_name(declared))
-    if not _concerns(declared, members):
+    if given.get("spread") is not True and not _concerns(declared, members):
         return _unconcerned(declared, members)
     parameters = {**given, **declared.parameters}
     fits = [
@@ -299,7 +300,18 @@ def _judged(
     ]
     if not fits:
         return Outcome(declared.format, reason=NOT_KNOWN, tool=_name(declared))
-    return _held(_nearest(fits, members), members, elsewhere, parameters)
+    found = _nearest(fits, members)
+    disagreeing = tuple(_disagreements(found, given, declared))
+    return _held(found._replace(faults=found.faults + disagreeing), members, elsewhere, parameters)
+
+
+def _disagreements(found: Fit, given: Parameters, declared: Declared) -> Iterator[Fault]:
+    """What a payload of a module says in one way and a config in another."""
+    weight = found.template.slots[0].suffix
+    for name, value in given.items():
+        said = declared.parameters.get(name, value)
+        if said != value and isinstance(said, int) and not isinstance(value, bool):
+            yield Fault("declared", weight, f"{name} {value} by its own tensors", f"{name} {said}")
 
 
 def _unconcerned(declared: Declared, members: Members) -> Outcome:
@@ -494,10 +506,13 @@ SURE_SCALES = (
 """Suffixes that only a scale has."""
 
 
+MANY = 4
+"""Tensors by whose suffixes together a module without a weight is known."""
+
+
 def _is_scale_alone(members: Members) -> bool:
-    return any(suffix in SURE_SCALES for suffix in members) and not any(
-        bare_templates(suffix) for suffix in members
-    )
+    is_sure = any(suffix in SURE_SCALES for suffix in members) or len(members) >= MANY
+    return is_sure and not any(bare_templates(suffix) for suffix in members)
 
 
 def _unused(members: Members, elsewhere: Elsewhere) -> Outcome:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,10 @@ from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.modules import Module
 
 WEIGHT = ".weight"
+PACKED = ("F8_E4M3", "F8_E5M2", "I8", "U8", "F4")
+"""Dtypes of experts that share a scale."""
+
+_NUMBER = re.compile(r"\d+")
 
 
 class Spread(NamedTuple):
@@ -40,7 +45,8 @@ def spread_modules(modules: Mapping[str, Module], tools: Iterable[Tool]) -> Spre
         if name.rpartition(".")[2] in parts_of and "" not in module.tensors and WEIGHT not in module.tensors
     ]
     folders = {module.name.rpartition(".")[0] for module in shared}
-    experts = _experts(modules, folders) if shared else {}
+    experts = _experts(modules) if shared else {}
+    shared += _lost(experts, folders, parts_of, modules)
     covered: set[str] = set()
     found: dict[str, Module] = {}
     parameters: dict[str, Parameters] = {}
@@ -59,13 +65,32 @@ def spread_modules(modules: Mapping[str, Module], tools: Iterable[Tool]) -> Spre
     return Spread(frozenset(covered), found, parameters)
 
 
-def _experts(modules: Mapping[str, Module], folders: set[str]) -> dict[tuple[str, str], list[Module]]:
+def _lost(
+    experts: Mapping[tuple[str, str], list[Module]],
+    folders: set[str],
+    parts_of: Mapping[str, tuple[str, ...]],
+    modules: Mapping[str, Module],
+) -> list[Module]:
+    """Modules without a tensor, for scales that packed experts lack and others of the checkpoint have."""
+    alike = {_NUMBER.sub("#", folder) for folder in folders}
+    found = {}
+    for (folder, part), weights in experts.items():
+        leaf = next((leaf for leaf, parts in parts_of.items() if part in parts), None)
+        is_packed = weights[0].tensors[WEIGHT].source_dtype in PACKED
+        if leaf is not None and is_packed and _NUMBER.sub("#", folder) in alike:
+            name = f"{folder}.{leaf}"
+            if name not in modules:
+                found[name] = Module(name, {})
+    return list(found.values())
+
+
+def _experts(modules: Mapping[str, Module]) -> dict[tuple[str, str], list[Module]]:
     """Modules of nothing but a weight, `<folder>.<number>.<part>`, by folder and part."""
     found: dict[tuple[str, str], list[Module]] = {}
     for module in modules.values():
         rest, _, part = module.name.rpartition(".")
         folder, _, number = rest.rpartition(".")
-        if number.isdecimal() and folder in folders and set(module.tensors) == {WEIGHT}:
+        if number.isdecimal() and set(module.tensors) == {WEIGHT}:
             found.setdefault((folder, part), []).append(module)
     return found
 

@@ -215,7 +215,11 @@ FUSED_FORMATS = (
 
 BY_ALGORITHM: Mapping[str, tuple[Template, ...]] = {
     algorithm: (
-        *(template._replace(slots=(*template.slots, *CACHE)) for template in templates),
+        *(
+            template._replace(slots=(*template.slots, *CACHE))
+            for template in templates
+            if template.holds != PER_EXPERT
+        ),
         *(
             one
             for template in templates
@@ -228,6 +232,9 @@ BY_ALGORITHM: Mapping[str, tuple[Template, ...]] = {
         (name, tuple(_with_facts(name, one) for one in templates)) for name, templates in MODULES.items()
     )
 }
+
+
+TEMPLATES = tuple(one for templates in BY_ALGORITHM.values() for one in templates)
 
 
 class _Patterns:
@@ -311,7 +318,7 @@ class ModelOpt:
     def _declared(self, config: dict[str, Any], module: str, named: bool) -> Declared | None:
         algorithm = text_of(config.get("quant_algo"))
         if not algorithm:
-            return None
+            return Declared(NAME, "without quant_algo", TEMPLATES)
         parameters: dict[str, Value | bool] = {**numbers(g=number_of(config.get("group_size")))}
         if "Linear" in self.static or module in self.static:
             parameters[STATIC] = True
@@ -364,7 +371,7 @@ def _declare(companions: Companions) -> ModelOpt | None:
         merged = {**config, **{key: value for key, value in merged.items() if value is not None}}
         excluded += (*texts_of(config.get("exclude_modules")), *texts_of(config.get("ignore")))
         groups = groups or object_of(config.get("config_groups"))
-    if not text_of(merged.get("quant_algo")):
+    if not merged:
         return None
     merged["group_size"] = number_of(merged.get("group_size")) or _group_size(groups)
     return ModelOpt(
@@ -377,4 +384,4 @@ def _declare(companions: Companions) -> ModelOpt | None:
     )
 
 
-TOOL = Tool(NAME, tuple(one for templates in BY_ALGORITHM.values() for one in templates), _declare)
+TOOL = Tool(NAME, TEMPLATES, _declare)

@@ -60,7 +60,8 @@ def judge_payloads(
     if reach < size and not truncated:
         gaps.append(Gap(reach, size - reach))
         if all_known and size - reach >= (alignment or 1):
-            message = f"{plural(size - reach, 'byte')} after the last payload, which ends at {reach}"
+            owner = "" if reacher is None else f", that of {quote(reacher.name)} ({reacher.text()})"
+            message = f"{plural(size - reach, 'byte')} after the last payload{owner}, which ends at {reach}"
             findings.append(finding("payload-gap", message, path, reach, size - reach))
     misaligned = [one for one in stored if one.length and one.offset % (alignment or _element_bytes(one))]
     if misaligned:
