@@ -60,7 +60,8 @@ def compressed(format_: str, **weights: object) -> dict[str, Any]:
 
 
 def modelopt(algorithm: str) -> dict[str, Any]:
-    return {"hf_quant_config.json": {"quantization": {"quant_algo": algorithm, "group_size": 16}}}
+    group_size = 32 if "MX" in algorithm else 16
+    return {"hf_quant_config.json": {"quantization": {"quant_algo": algorithm, "group_size": group_size}}}
 
 
 def sizes(*sizes: int) -> Made:

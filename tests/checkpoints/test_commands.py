@@ -33,7 +33,7 @@ def test_import_says_what_it_linked_and_what_not(tmp_path: Path, capsys: pytest.
         f"{output}: 17 tensors of 1 file, {output.stat().st_size} bytes",
         "  linked 1: compressed-tensors mxfp4-pack-quantized, scheme 1, e2m1 with e8m0 scales",
         "  linked 1: compressed-tensors nvfp4-pack-quantized, scheme 2, e2m1 with f8e4m3 scales",
-        "  linked 1: undeclared, as Ascend W8A8 or 6 others, scheme 1, i8 with f32 scales",
+        "  linked 1: undeclared, as Ascend W8A8 or 5 others, scheme 1, i8 with f32 scales",
         "  linked 1: undeclared, as Ascend W8A8_MXFP8 or 3 others, scheme 1, f8e4m3 with e8m0 scales",
         "  linked 1: undeclared, as AutoRound fp8 by channel or 3 others, scheme 1, f8e4m3 with bf16 scales",
         "  linked 1: undeclared, as compressed-tensors float-quantized, group or 1 other, scheme 1, "

@@ -43,8 +43,14 @@ HQQ = {
     "x.round_zero": flag(True),
 }
 
-QUANTO_BYTES = {"x.weight._data": t("F8_E4M3", 64, 192), "x.weight._scale": t("BF16", 64, 1)}
+OF_ACTIVATIONS = {"x.input_scale": t("BF16"), "x.output_scale": t("BF16")}
+QUANTO_BYTES = {
+    **OF_ACTIVATIONS,
+    "x.weight._data": t("F8_E4M3", 64, 192),
+    "x.weight._scale": t("BF16", 64, 1),
+}
 QUANTO_BITS = {
+    **OF_ACTIVATIONS,
     "x.weight._data._data": t("U8", 64, 96),
     "x.weight._scale": t("BF16", 128, 1),
     "x.weight._shift": t("BF16", 128, 1),
