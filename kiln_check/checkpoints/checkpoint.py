@@ -5,38 +5,32 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kiln_check.checkpoints.checkpoint_rules import finding
-from kiln_check.checkpoints.formats.files import open_file
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
-from kiln_check.checkpoints.formats.safetensors import read_safetensors
+from kiln_check.checkpoints.formats.registry import SUFFIXES, read_file
 from kiln_check.checkpoints.index import INDEX_SUFFIX, Index, Listed, read_index
 from kiln_check.checkpoints.links import AnyName
 from kiln_check.checkpoints.surroundings import Surroundings
 from kiln_check.report import Finding
-from kiln_check.source import Source
 from kiln_check.spans import FileFingerprint, fingerprint_of
 from kiln_check.text import plural, printable, quote
 
-Reader = Callable[[Source, str], SourceFile]
-
-
-def _read_gguf(source: Source, path: str) -> SourceFile:
-    from kiln_check.checkpoints.formats.gguf import read_gguf
-
-    return read_gguf(source, path)
-
-
-READERS: dict[str, Reader] = {".safetensors": read_safetensors, ".gguf": _read_gguf}
-"""By the end of a file's name."""
-
-NUMBERED = re.compile(r"(.+)-(\d{5,6})-of-(\d{5,6})(\.safetensors|\.gguf)", re.DOTALL)
+NUMBERED = re.compile(rf"(.+)-(\d{{5,6}})-of-(\d{{5,6}})({'|'.join(map(re.escape, SUFFIXES))})", re.DOTALL)
 """The name of a shard: which one of how many."""
 
 
-UNREAD = ("header-length", "header-text", "header-entry", "source-rank")
+UNREAD = (
+    "not-weights",
+    "header-magic",
+    "header-version",
+    "header-length",
+    "header-text",
+    "header-entry",
+    "source-rank",
+)
 """Findings after which a file may hold tensors that are not known."""
 
 
@@ -83,7 +77,7 @@ def read_checkpoint(
     """Read the headers of a checkpoint's files.
 
     Args:
-        path: a .safetensors or .gguf file, or an index.
+        path: a file of a format that is read, or an index.
         shards: the files of a checkpoint without an index; `path` is one of them.
         with_companions: whether the config files beside it belong to it; those beside
             an index always do.
@@ -91,7 +85,7 @@ def read_checkpoint(
 
     Raises:
         OSError: a file can't be read. A shard that is not there is a finding.
-        ValueError: the file's name has none of the endings.
+        ValueError: neither a file's name nor its first bytes are those of a format.
 
     """
     surroundings = Surroundings() if surroundings is None else surroundings
@@ -106,7 +100,7 @@ def read_checkpoint(
         index = read_index(path)
         findings += index.findings
         files = _read_listed(index, findings, fingerprints)
-        read = {os.path.basename(file.path) for file in files}
+        read = {os.path.basename(file.path) for file in files if not _is_unread(file)}
         in_unread_files = {name for name, listed in index.weight_map.items() if listed.file not in read}
         _compare(index, files, findings)
         companions = [path, *companions]
@@ -115,7 +109,7 @@ def read_checkpoint(
         if shards:
             missing = _missing_numbers(shards)
             findings += missing
-            in_unread_files = AnyName() if missing else ()
+            in_unread_files = AnyName() if missing or any(map(_is_unread, files)) else ()
         else:
             listed_in_other_files = surroundings.in_unread_files(path)
             if listed_in_other_files is not None:
@@ -139,6 +133,11 @@ def read_checkpoint(
     )
 
 
+def _is_unread(file: SourceFile) -> bool:
+    """Whether a finding on the whole file leaves all of its tensors unknown."""
+    return any(one.name is None and one.rule in UNREAD for one in file.findings)
+
+
 class _Unread(Container[str]):
     """Names in files that were not read, and names whose entries could not be."""
 
@@ -155,31 +154,6 @@ def _read_fingerprinted(path: str, fingerprints: dict[str, FileFingerprint]) -> 
     with contextlib.suppress(OSError, ValueError):  # reading says what is wrong
         fingerprints[path] = fingerprint_of(path)
     return read_file(path)
-
-
-def read_file(path: str) -> SourceFile:
-    """Read the header of one file.
-
-    Raises OSError when it can't be read, ValueError where its name has none of the
-    endings.
-    """
-    reader = reader_of(path)
-    source = open_file(path)
-    try:
-        return reader(source, path)
-    finally:
-        source.close()
-
-
-def reader_of(path: str) -> Reader:
-    """What reads the header of a file of this name.
-
-    Raises ValueError where the name has none of the endings.
-    """
-    for suffix, reader in READERS.items():
-        if path.endswith(suffix):
-            return reader
-    raise ValueError(f"{quote(path)} ends with none of {', '.join(READERS)}")
 
 
 def _read_listed(

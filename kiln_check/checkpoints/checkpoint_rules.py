@@ -30,6 +30,14 @@ class CheckpointRule(NamedTuple):
 
 _RULES = (
     CheckpointRule(
+        "not-weights",
+        "MAGIC",
+        "A file holds weights, in the format that its name says.\n\n"
+        "Why: a pointer of Git LFS, an error page, an archive, or a file of zeros that a download never "
+        "filled lies under the name of many a file. Of these a loader says that the header is too large.\n\n"
+        "Fix: get the file itself, or give it the name of its format; the message says which.",
+    ),
+    CheckpointRule(
         "header-magic",
         "MAGIC",
         "A GGUF file starts with the four bytes GGUF.\n\n"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kiln_check.atomic import Piece, staging, write_atomically
-from kiln_check.checkpoints.checkpoint import READERS, reader_of
 from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
 from kiln_check.checkpoints.config import is_config_name
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
+from kiln_check.checkpoints.formats.registry import format_of_name, read_source
 from kiln_check.checkpoints.index import INDEX_SUFFIX
 from kiln_check.checkpoints.plan import FILE, HEAD, parts_of
 from kiln_check.constants import NONE
@@ -133,7 +133,7 @@ def _is_import_name(prefix: str, base: str) -> bool:
     if any(sign in base for sign in NOT_IN_A_NAME):
         return False
     if prefix == HEAD:
-        return base.endswith(tuple(READERS))
+        return format_of_name(base) is not None or base[:1] not in ("", ".")
     return is_config_name(base) or base.endswith(INDEX_SUFFIX)
 
 
@@ -200,5 +200,11 @@ def _is_of(tensor: Tensor, source: SourceTensor, is_scale: bool) -> bool:
 
 
 def _described(file: _File) -> SourceFile:
-    """What the file's head says."""
-    return reader_of(file.name)(BytesSource(file.parts[0].tensor.bytes(), file.size), file.name)
+    """What the file's head says.
+
+    Raises KilnError where neither its name nor its first bytes are those of a format.
+    """
+    try:
+        return read_source(BytesSource(file.parts[0].tensor.bytes(), file.size), file.name)
+    except ValueError as error:
+        raise KilnError(f"{error}; {CHANGED}") from error

@@ -166,7 +166,8 @@ def declared_gptq(change: Callable[[dict[str, Made]], object]) -> Callable[[Path
 
 CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "safetensors of seven bytes": ("header-length", safetensors(b"\2\0\0\0\0\0\0")),
-    "an empty safetensors": ("header-length", safetensors(b"")),
+    "an empty safetensors": ("not-weights", safetensors(b"")),
+    "a safetensors of four bytes": ("header-length", safetensors(b"\2\0\0\0")),
     "a header longer than the format allows": ("header-length", safetensors(b"\xff" * 8 + b"{}")),
     "a header longer than the file": ("header-length", safetensors(b"\x40" + bytes(7) + b"{}")),
     "a header that is no JSON": ("header-text", header("{")),
@@ -390,7 +391,7 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
         ),
     ),
     "no magic of GGUF": ("header-magic", gguf(b"GGML" + bytes(60))),
-    "an empty gguf": ("header-magic", gguf(b"")),
+    "an empty gguf": ("not-weights", gguf(b"")),
     "version 1": ("header-version", gguf(gguf_bytes(version=1))),
     "a big-endian gguf": ("header-version", gguf(b"GGUF" + struct.pack(">IQQ", 3, 0, 0))),
     "a gguf cut in its header": ("header-length", gguf(gguf_bytes()[:20])),
