@@ -26,6 +26,9 @@ FOREIGN, F32 = (next(code for code, dtype in DTYPES.items() if dtype == name) fo
 ELEMENT_BITS = {code: code & 0xFF for code in DTYPES}
 """Width of one element in bits, by dtype; 0 for foreign (layout page, "dtype")."""
 
+BITS = {dtype: ELEMENT_BITS[code] for code, dtype in DTYPES.items()}
+"""The same by the dtype's name."""
+
 LONGEST_NAME = 0xFFFF
 """Bytes of a tensor's name: len_name is a u2 (layout page, "Descriptor")."""
 

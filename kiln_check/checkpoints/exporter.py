@@ -184,7 +184,7 @@ def _is_of(tensor: Tensor, source: SourceTensor, is_scale: bool) -> bool:
     Only bytes that hold packed elements, or the codes of scales, get another dtype,
     and only where they are linked.
     """
-    dtype, _, *foreign = source.type
+    dtype, *foreign = source.type
     if (tensor.dtype, tensor.shape) == (dtype, source.shape):
         return (tensor.foreign or (0, 0, 0)) == tuple(foreign)
     if dtype not in CONTAINERS:

@@ -49,12 +49,12 @@ U32, STRING, ARRAY = 4, 8, 9
 
 
 def _blocks(tag: int, elements: int, size: int) -> Type:
-    return Type("foreign", 0, tag, elements, size)
+    return Type("foreign", tag, elements, size)
 
 
 TYPES = {
-    0: ("F32", Type("f32", 32)),
-    1: ("F16", Type("f16", 16)),
+    0: ("F32", Type("f32")),
+    1: ("F16", Type("f16")),
     2: ("Q4_0", _blocks(2, 32, 18)),
     3: ("Q4_1", _blocks(3, 32, 20)),
     6: ("Q5_0", _blocks(6, 32, 22)),
@@ -75,13 +75,13 @@ TYPES = {
     21: ("IQ3_S", _blocks(21, 256, 110)),
     22: ("IQ2_S", _blocks(22, 256, 82)),
     23: ("IQ4_XS", _blocks(23, 256, 136)),
-    24: ("I8", Type("i8", 8)),
-    25: ("I16", Type("i16", 16)),
-    26: ("I32", Type("i32", 32)),
-    27: ("I64", Type("i64", 64)),
-    28: ("F64", Type("f64", 64)),
+    24: ("I8", Type("i8")),
+    25: ("I16", Type("i16")),
+    26: ("I32", Type("i32")),
+    27: ("I64", Type("i64")),
+    28: ("F64", Type("f64")),
     29: ("IQ1_M", _blocks(29, 256, 56)),
-    30: ("BF16", Type("bf16", 16)),
+    30: ("BF16", Type("bf16")),
     34: ("TQ1_0", _blocks(34, 256, 54)),
     35: ("TQ2_0", _blocks(35, 256, 66)),
     39: ("MXFP4", _blocks(39, 32, 17)),

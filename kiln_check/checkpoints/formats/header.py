@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
+from kiln_check.constants import BITS
 from kiln_check.report import Finding
 
 
@@ -14,7 +15,6 @@ class Type(NamedTuple):
 
     Attributes:
         dtype: a name of the layout page's table.
-        bits: width of an element; 0 for foreign.
         foreign_tag: foreign only: the other format's code of the block layout.
         block_elements: foreign only: elements in one block.
         block_bytes: foreign only: bytes in one block.
@@ -22,10 +22,14 @@ class Type(NamedTuple):
     """
 
     dtype: str
-    bits: int
     foreign_tag: int = 0
     block_elements: int = 0
     block_bytes: int = 0
+
+    @property
+    def bits(self) -> int:
+        """Width of an element; 0 for foreign."""
+        return BITS[self.dtype]
 
 
 class SourceTensor(NamedTuple):

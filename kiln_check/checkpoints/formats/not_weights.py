@@ -49,7 +49,7 @@ _SIGNS: Sequence[tuple[bytes, Content]] = (
 """What begins with which bytes."""
 
 _PICKLE = re.compile(rb"\x80[\x02-\x05][\x80-\x95}\](cK]", re.DOTALL)
-"""Protocol 2 to 5, then the opcode that a checkpoint begins with: of a frame, a container, a number or a class."""
+"""Protocol 2 to 5, then the opcode that a checkpoint begins with: of a frame, a container or a number."""
 
 _PAGE = re.compile(rb"<(?:!doctype\s+html|html|head|body|\?xml|error)\b", re.IGNORECASE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
