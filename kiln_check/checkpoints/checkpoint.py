@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
 from kiln_check.checkpoints.formats.registry import SUFFIXES, read_file
+from kiln_check.checkpoints.formats.splits import Shard, judge_splits
 from kiln_check.checkpoints.index import INDEX_SUFFIX, Index, Listed, read_index
 from kiln_check.checkpoints.links import AnyName
 from kiln_check.checkpoints.surroundings import Surroundings
@@ -117,6 +118,10 @@ def read_checkpoint(
             elif NUMBERED.fullmatch(os.path.basename(path)):
                 in_unread_files = AnyName()
             consulted = surroundings.consulted
+    split = [Shard(file, _numbered(file.path)) for file in files]
+    findings += judge_splits(
+        split, whole=bool(shards) and "shard-missing" not in {one.rule for one in findings}
+    )
     _find_doubles(files, findings)
     for file in files:
         findings += file.findings
@@ -214,6 +219,12 @@ def _compare(index: Index, files: Sequence[SourceFile], findings: list[Finding])
             findings.append(
                 finding("index-absent", message, index.path, *place, name=name, field="weight_map")
             )
+
+
+def _numbered(path: str) -> tuple[int, int] | None:
+    """Which of how many files one is by its name, counted from 1; None where the name does not say."""
+    match = NUMBERED.fullmatch(os.path.basename(path))
+    return None if match is None else (int(match[2]), int(match[3]))
 
 
 def _missing_numbers(shards: Sequence[str]) -> list[Finding]:

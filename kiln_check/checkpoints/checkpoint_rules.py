@@ -47,7 +47,7 @@ _RULES = (
     CheckpointRule(
         "header-version",
         "VERSION",
-        "A GGUF file is little-endian and of version 2 or 3.\n\n"
+        "A GGUF file is of version 2 or 3, a big-endian one of version 3.\n\n"
         "Why: version 1 has other widths, and no writer of a later one is known.\n\n"
         "Fix: convert the file with the tools of llama.cpp.",
     ),
@@ -97,6 +97,24 @@ _RULES = (
         "Fix: merge dimensions until there are 8 or fewer.",
     ),
     CheckpointRule(
+        "reader-limit",
+        "TYPE",
+        "In a GGUF file names of tensors have at most 63 bytes, and tensors at most 4 dimensions, none of 0; "
+        "no key is empty, and no array holds arrays.\n\n"
+        "Why: llama.cpp refuses any other, or did so for years. Import keeps it.\n\n"
+        "Fix: write the file again with shorter names, merged dimensions, or without the tensor or key.",
+        "never",
+    ),
+    CheckpointRule(
+        "split-count",
+        "LENGTH",
+        "GGUF files that one was split into say in split.no, split.count and split.tensors.count what is so: "
+        "which one each is, how many they are, and how many tensors they hold.\n\n"
+        "Why: llama.cpp goes by these keys and refuses files that disagree with them. Files without any of "
+        "the keys are a warning: of them only the first is loaded.\n\n"
+        "Fix: give the files their own names again, get those that are missing, or split the model again.",
+    ),
+    CheckpointRule(
         "file-short",
         "LENGTH",
         "A file holds the payloads that its header describes.\n\n"
@@ -117,6 +135,15 @@ _RULES = (
         "the last. GGUF pads up to its alignment.\n\n"
         "Why: bytes that no tensor owns are a tensor that was lost, or something hidden. "
         "Import keeps them.\n\n"
+        "Fix: write the file again with the library of its format.",
+        "never",
+    ),
+    CheckpointRule(
+        "payload-order",
+        "LENGTH",
+        "Payloads of a GGUF file lie in the order in which its header has their tensors.\n\n"
+        "Why: llama.cpp adds up their sizes in that order and refuses any other offset. Import keeps them "
+        "where they are.\n\n"
         "Fix: write the file again with the library of its format.",
         "never",
     ),

@@ -91,6 +91,8 @@ def _refuse_own_source(checkpoint: Checkpoint, output: str | os.PathLike[str]) -
 
 
 def _stops(found: Finding, allow_unlinked: bool) -> bool:
+    if found.level == "warning":
+        return False
     own = CHECKPOINT_RULES.get(found.rule)
     if own is None or own.stops_import == "always":
         return True

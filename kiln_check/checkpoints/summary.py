@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from kiln_check.checkpoints.formats.ggml_types import about
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.links import Link, Unlinked
 from kiln_check.constants import FINDINGS_SHOWN
@@ -28,10 +29,11 @@ def link_lines(links: Sequence[Link], unlinked: Sequence[Unlinked]) -> Iterator[
 
 
 def foreign_lines(tensors: Iterable[SourceTensor]) -> Iterator[str]:
-    """A line for each type of GGUF whose blocks hold their own scales."""
-    kinds = Counter(tensor.source_dtype for tensor in tensors if tensor.type.dtype == "foreign")
-    for source_dtype, count in sorted(kinds.items(), key=_most_first):
-        yield f"foreign {count}: {source_dtype}, whose blocks hold their own scales"
+    """A line for each type of GGUF that Kiln has not, with what is known of it."""
+    foreign = (tensor for tensor in tensors if tensor.type.dtype == "foreign")
+    kinds = Counter(f"{tensor.source_dtype}, {about(tensor.type)}" for tensor in foreign)
+    for kind, count in sorted(kinds.items(), key=_most_first):
+        yield f"foreign {count}: {kind}"
 
 
 def _kind(link: Link) -> str:

@@ -139,6 +139,13 @@ def gguf_key(name: str, kind: int, value: bytes) -> bytes:
     return gguf_string(name) + struct.pack("<I", kind) + value
 
 
+def gguf_split(number: int) -> Callable[[Path], Path]:
+    """A case: a file that was split into one, with a number of its own."""
+    keys = gguf_key("split.no", 2, struct.pack("<H", number)) + gguf_key("split.count", 2, b"\1\0")
+    build = gguf_of(gguf_entry("a", (64,)), keys=keys, num_keys=2)
+    return lambda folder: build(folder).rename(folder / "model-00001-of-00001.gguf")
+
+
 def one_numbered_gguf(folder: Path) -> Path:
     write_gguf(folder / "model-00002-of-00003.gguf")
     return folder
@@ -393,7 +400,7 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "no magic of GGUF": ("header-magic", gguf(b"GGML" + bytes(60))),
     "an empty gguf": ("not-weights", gguf(b"")),
     "version 1": ("header-version", gguf(gguf_bytes(version=1))),
-    "a big-endian gguf": ("header-version", gguf(b"GGUF" + struct.pack(">IQQ", 3, 0, 0))),
+    "a big-endian gguf of version 2": ("header-version", gguf(b"GGUF" + struct.pack(">IQQ", 2, 0, 0))),
     "a gguf cut in its header": ("header-length", gguf(gguf_bytes()[:20])),
     "a gguf that claims more tensors than it has bytes": (
         "header-length",
@@ -450,7 +457,12 @@ CASES: dict[str, tuple[str, Callable[[Path], Path]]] = {
         gguf(gguf_bytes(keys=gguf_key("a", 0, b"\1") * 2, num_keys=2) + bytes(6)),
     ),
     "a tensor twice in gguf": ("duplicate-key", gguf_of(gguf_entry("a", (64,)), gguf_entry("a", (64,)))),
-    "a type that ggml has not": ("header-entry", gguf_of(gguf_entry("a", (64,), kind=99))),
+    "a name that llama.cpp refuses": ("reader-limit", gguf_of(gguf_entry("n" * 64, (64,)))),
+    "payloads of gguf out of order": (
+        "payload-order",
+        gguf_of(gguf_entry("a", (32,), offset=32), gguf_entry("b", (32,))),
+    ),
+    "a number of a split file that is not its name's": ("split-count", gguf_split(number=1)),
     "a row of half a block": ("header-entry", gguf_of(gguf_entry("a", (16, 4), kind=8), body=bytes(68))),
     "a name in gguf that is not UTF-8": (
         "source-name",

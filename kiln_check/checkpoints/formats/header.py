@@ -81,6 +81,14 @@ class Gap(NamedTuple):
     length: int
 
 
+class SplitKey(NamedTuple):
+    """What a key of a split GGUF file says, and where key and value stand: offset and length in bytes."""
+
+    value: int
+    offset: int
+    length: int
+
+
 class SourceFile(NamedTuple):
     """One file of a checkpoint, from its header.
 
@@ -93,6 +101,8 @@ class SourceFile(NamedTuple):
         gaps: bytes between payloads or after the last.
         findings: what is wrong with the file.
         metadata: what the header says besides, as text; of safetensors only.
+        split: what the header says of the files that one was split into, by key; None
+            for a format that says nothing of it.
 
     """
 
@@ -104,3 +114,4 @@ class SourceFile(NamedTuple):
     gaps: Sequence[Gap]
     findings: Sequence[Finding]
     metadata: Mapping[str, str] = {}
+    split: Mapping[str, SplitKey] | None = None

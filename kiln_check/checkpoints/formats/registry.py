@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.formats.files import open_file
+from kiln_check.checkpoints.formats.gguf_cursor import MAGIC as GGUF_MAGIC
 from kiln_check.checkpoints.formats.header import SourceFile
 from kiln_check.checkpoints.formats.not_weights import LEN_START, looks_like_safetensors, what_instead
 from kiln_check.source import Source
@@ -43,7 +44,7 @@ class Format(NamedTuple):
 
 
 SAFETENSORS = Format("safetensors", ".safetensors", b"", _read_safetensors)
-GGUF = Format("GGUF", ".gguf", b"GGUF", _read_gguf)
+GGUF = Format("GGUF", ".gguf", GGUF_MAGIC, _read_gguf)
 FORMATS: Sequence[Format] = (SAFETENSORS, GGUF)
 
 SUFFIXES = tuple(one.suffix for one in FORMATS)
