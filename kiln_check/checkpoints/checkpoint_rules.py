@@ -99,8 +99,8 @@ _RULES = (
     CheckpointRule(
         "reader-limit",
         "TYPE",
-        "In a GGUF file names of tensors have at most 63 bytes, and tensors at most 4 dimensions, none of 0; "
-        "no key is empty, and no array holds arrays.\n\n"
+        "In a GGUF file names of tensors have at most 63 bytes, and tensors at most 4 dimensions, none of 0, "
+        "and no key is empty.\n\n"
         "Why: llama.cpp refuses any other, or did so for years. Import keeps it.\n\n"
         "Fix: write the file again with shorter names, merged dimensions, or without the tensor or key.",
         "never",

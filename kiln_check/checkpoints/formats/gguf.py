@@ -50,11 +50,12 @@ VALUE_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12:
 
 U16, U32, I32, STRING, ARRAY = 2, 4, 5, 8, 9
 
-NESTED = -1
-"""Stands for the type of an array of arrays."""
-
 SPLIT_KEYS = {b"split.no": U16, b"split.count": U16, b"split.tensors.count": I32}
 """What says which of how many files one is, and how many tensors all have, with the types of the values."""
+
+
+HIDE_NOTHING = ("reader-limit", "split-count")
+"""Rules whose findings leave all tensors known."""
 
 
 class _Faults:
@@ -99,21 +100,18 @@ def read_gguf(source: Source, path: str) -> SourceFile:
         place = (error.offset, error.length)
         faults.found.append(finding(error.rule, str(error), path, *place, field="header"))
         tensors = {}
-    all_known = not faults.found
     placed = [tensor._replace(offset=len_head + tensor.offset) for tensor in tensors.values()]
-    findings = [*faults.found, *_out_of_order(placed)]
+    len_head = min(len_head, cursor.size)
     stored, truncated, gaps, more = judge_payloads(
         bound(placed, cursor.size),
         path,
-        min(len_head, cursor.size),
+        len_head,
         cursor.size,
         alignment=keys.alignment,
-        all_known=all_known,
+        all_known=all(one.rule in HIDE_NOTHING for one in faults.found),
     )
-    len_head = min(len_head, cursor.size)
-    return SourceFile(
-        path, cursor.size, len_head, stored, truncated, gaps, (*findings, *more), split=keys.split
-    )
+    findings = (*faults.found, *_out_of_order(placed), *more)
+    return SourceFile(path, cursor.size, len_head, stored, truncated, gaps, findings, split=keys.split)
 
 
 def _read_fixed(cursor: Cursor) -> tuple[int, int]:
@@ -150,7 +148,7 @@ def _read_keys(cursor: Cursor, num_keys: int, faults: _Faults) -> _Keys:
             value = cursor.number(VALUE_SIZES[kind], signed=kind == I32)
             split[key.decode()] = SplitKey(value, start, cursor.position - start)
         else:
-            kind = _skip_value(cursor, kind)
+            _skip_value(cursor, kind)
         place = (start, cursor.position - start)
         if key in keys:
             text = quote(key.decode("utf-8", "replace"))
@@ -176,17 +174,13 @@ def _read_alignment(cursor: Cursor, kind: int) -> int:
 
 def _key_faults(key: bytes, kind: int, start: int) -> Iterator[tuple[str, str]]:
     """The rules that a key with a value of a type breaks, and how."""
-    name = quote(key.decode("utf-8", "replace"))
     if not key:
         yield "reader-limit", f"the key at byte {start} is empty; llama.cpp refuses it"
-    if kind == NESTED:
-        yield "reader-limit", f"the key {name} has an array of arrays; llama.cpp refuses it"
     elif key in SPLIT_KEYS and kind != SPLIT_KEYS[key]:
-        yield "split-count", f"the key {name} has a value of the type {kind}; readers take {SPLIT_KEYS[key]}"
+        yield "split-count", f"{key.decode()} has a value of the type {kind}; readers take {SPLIT_KEYS[key]}"
 
 
-def _skip_value(cursor: Cursor, kind: int, depth: int = 0) -> int:
-    """Pass over a value of a type; return the type, NESTED for arrays of arrays."""
+def _skip_value(cursor: Cursor, kind: int, depth: int = 0) -> None:
     if kind in VALUE_SIZES:
         cursor.skip(VALUE_SIZES[kind])
     elif kind == STRING:
@@ -196,17 +190,15 @@ def _skip_value(cursor: Cursor, kind: int, depth: int = 0) -> int:
         count = cursor.u64()
         if element in VALUE_SIZES:
             cursor.skip(count * VALUE_SIZES[element])
-            return kind
+            return
         cursor.must_hold(count, 8, "element")
         for _ in range(count):
             _skip_value(cursor, element, depth + 1)
-        return NESTED if element == ARRAY else kind
     else:
         what = (
             "arrays nested too deeply" if kind == ARRAY else f"a value of the type {kind}, which GGUF has not"
         )
         raise HeaderError("header-text", f"{what} at byte {cursor.position}", cursor.position)
-    return kind
 
 
 def _read_entries(
