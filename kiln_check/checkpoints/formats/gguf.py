@@ -222,7 +222,7 @@ def _read_entries(
         source_dtype, type_ = type_of(code, big_endian=cursor.byte_order == "big")
         length = length_of(shape, type_)
         tensor = SourceTensor(name, source_dtype, type_, shape, path, offset, length, *place)
-        fault = _entry_fault(raw, tensor, tensors)
+        fault = _entry_fault(raw, code, tensor, tensors)
         if fault is None:
             tensors[name] = tensor
             for limit in _over_limits(tensor, len(raw)):
@@ -232,7 +232,7 @@ def _read_entries(
 
 
 def _entry_fault(
-    raw: bytes, tensor: SourceTensor, tensors: dict[str, SourceTensor]
+    raw: bytes, code: int, tensor: SourceTensor, tensors: dict[str, SourceTensor]
 ) -> tuple[str, str] | None:
     """The rule that what the header says of a tensor breaks, and how, where it can't be brought in."""
     name, type_, shape = quote(tensor.name), tensor.type, tensor.shape
@@ -242,6 +242,8 @@ def _entry_fault(
         return "source-name", f"the name {name} is not UTF-8: byte {error.start} is 0x{raw[error.start]:02x}"
     if tensor.name in tensors:
         return "duplicate-key", f"tensor {name} stands twice in the header"
+    if code >= 1 << 31:
+        return "header-entry", f"tensor {name} has the ggml type {code - (1 << 32)}; none is negative"
     if not fills_blocks(shape, type_):
         what = f"tensor {name} ({tensor.text()})"
         return "header-entry", f"{what} does not fill blocks of {type_.block_elements} in each row"
