@@ -115,6 +115,16 @@ _RULES = (
         "Fix: give the files their own names again, get those that are missing, or split the model again.",
     ),
     CheckpointRule(
+        "no-element",
+        "LENGTH",
+        "A safetensors file has tensors, not all of shape [0].\n\n"
+        "Why: any other loads and changes nothing: an adapter that was never trained, or weights that lay "
+        "elsewhere when they were saved, as with ZeRO stage 3. The format allows it, so it is a warning.\n\n"
+        "Fix: gather the weights and save the model again.",
+        "never",
+        "warning",
+    ),
+    CheckpointRule(
         "file-short",
         "LENGTH",
         "A file holds the payloads that its header describes.\n\n"

@@ -518,17 +518,38 @@ def test_each_fault_is_one_finding(case: str, tmp_path: Path) -> None:
     assert main(["check", str(path)]) == 1
 
 
-def test_a_payload_of_safetensors_out_of_alignment_is_a_warning(tmp_path: Path) -> None:
-    text = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
-    path = safetensors(with_header(text, b"abcd", pad=False))(tmp_path)
+WARNINGS: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "a payload of safetensors out of alignment": (
+        "payload-align",
+        safetensors(
+            with_header(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', b"abcd", pad=False)
+        ),
+    ),
+    "a safetensors without a tensor": ("no-element", safetensors(safetensors_bytes({}))),
+    "a safetensors without an entry, with metadata": (
+        "no-element",
+        safetensors(safetensors_bytes({}, {"format": "pt"})),
+    ),
+    "a safetensors of tensors without an element": (
+        "no-element",
+        safetensors(safetensors_bytes({"a": Made("F32", (0,)), "b": Made("U8", (0,))})),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WARNINGS)
+def test_what_the_format_allows_is_a_warning(case: str, tmp_path: Path) -> None:
+    rule, build = WARNINGS[case]
+    path = build(tmp_path)
     report = check(path)
-    assert [(found.rule, found.level) for found in report.findings] == [("payload-align", "warning")]
+    assert [(found.rule, found.level) for found in report.findings] == [(rule, "warning")]
     assert report.ok
     assert main(["check", str(path)]) == 0
+    assert main(["import", str(path), "-o", str(tmp_path / "out.kiln")]) == 0
 
 
 def test_each_rule_of_interop_has_a_case() -> None:
-    assert {rule for rule, _ in CASES.values()} == set(CHECKPOINT_RULES)
+    assert {rule for rule, _ in (*CASES.values(), *WARNINGS.values())} == set(CHECKPOINT_RULES)
 
 
 @pytest.mark.parametrize("rule", CHECKPOINT_RULES)

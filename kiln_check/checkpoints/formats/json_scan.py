@@ -74,9 +74,19 @@ class Member(NamedTuple):
 ReadValue = Callable[[str, int, str], "tuple[Any, int]"]
 """Takes the text, the value's position and its key; gives the value and its end."""
 
+PassOver = Callable[[int], int]
+"""Takes the position of a member; gives that of another after it, or the same. Between them are members only,
+each with its comma."""
+
 
 class Members:
     """The members of the object at a position, one after the other.
+
+    Args:
+        text: all of it.
+        position: of the object.
+        read_value: reads a member's value.
+        pass_over: deals with members by itself, which are not given.
 
     Attributes:
         end: the position after the object, once all members were read.
@@ -85,10 +95,13 @@ class Members:
 
     """
 
-    def __init__(self, text: str, position: int, read_value: ReadValue) -> None:
+    def __init__(
+        self, text: str, position: int, read_value: ReadValue, pass_over: PassOver | None = None
+    ) -> None:
         self._text = text
         self._position = position
         self._read_value = read_value
+        self._pass_over = pass_over
         self.end = position
 
     def __iter__(self) -> Iterator[Member]:
@@ -98,6 +111,8 @@ class Members:
         position = after_space(text, self._position + 1)
         closed = text[position : position + 1] == "}"
         while not closed:
+            if self._pass_over is not None:
+                position = self._pass_over(position)
             start = position
             key, position = string(text, position)
             position = _expect(text, position, ":")
