@@ -74,6 +74,7 @@ def header_of(members: list[tuple[str, object]], separators: tuple[str, str], as
 
 @given(MEMBERS, SEPARATORS, st.booleans(), st.binary(max_size=9))
 @example([("a", entry("F4", [3], 0, 2)), ("b", {})], (",", ":"), True, b"")
+@example([("__metadata__", entry("U8", [3], 0, 3)), ("b", {})], (",", ":"), True, b"")
 @example([("a", entry("U8", [3], 3, 0)), ("b", {})], (",", ":"), True, b"")
 @example([("a", entry("U8", [1] * 9, 0, 1)), ("b", {})], (",", ":"), True, b"")
 @example([("a", entry("U8", [1] * 8, 0, 1)), ("b", {})], (",", ":"), True, b"")
