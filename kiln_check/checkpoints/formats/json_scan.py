@@ -14,6 +14,12 @@ SPACE = r"[ \t\n\r]*"
 """JSON's own white space, which is less than a regular expression's."""
 
 _SPACE = re.compile(SPACE)
+_PLAIN = r'"([^"\\\x00-\x1f]*)"'
+"""A string without escapes. No half of a surrogate pair is in it, as none is in decoded UTF-8."""
+
+_PLAIN_STRING = re.compile(_PLAIN)
+_PLAIN_KEY = re.compile(rf"{_PLAIN}{SPACE}:{SPACE}")
+_AFTER_MEMBER = re.compile(rf"{SPACE}([,}}]){SPACE}")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _SIZES = re.compile(rf"(?:{SPACE}(?:0|[1-9][0-9]*){SPACE},){{1,1000}}")
 _WORDS = ("true", "false", "null")
@@ -114,14 +120,19 @@ class Members:
             if self._pass_over is not None:
                 position = self._pass_over(position)
             start = position
-            key, position = string(text, position)
-            position = _expect(text, position, ":")
+            plain = _PLAIN_KEY.match(text, position)
+            if plain is not None:
+                key, position = plain[1], plain.end()
+            else:
+                key, position = string(text, position)
+                position = _expect(text, position, ":")
             value, position = self._read_value(text, position, key)
             yield Member(key, value, start, position)
-            position = after_space(text, position)
-            closed = text[position : position + 1] == "}"
-            if not closed:
-                position = _expect(text, position, ",")
+            after = _AFTER_MEMBER.match(text, position)
+            if after is None:
+                raise JsonError("there must be ,", after_space(text, position))
+            closed = after[1] == "}"
+            position = after.start(1) if closed else after.end()
         self.end = position + 1
 
 
@@ -143,6 +154,9 @@ def string(text: str, position: int, _key: str = "") -> tuple[str, int]:
 
     Raises JsonError, also for half of a surrogate pair, which no UTF-8 can hold.
     """
+    plain = _PLAIN_STRING.match(text, position)
+    if plain is not None:
+        return plain[1], plain.end()
     if text[position : position + 1] != '"':
         raise JsonError("there must be a string", position)
     try:
