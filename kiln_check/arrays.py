@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kiln_check.constants import BITS
 from kiln_check.errors import KilnError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ ML_DTYPES_NAMES = {
 
 KILN_NAMES = {name: kiln for table in (NUMPY_NAMES, ML_DTYPES_NAMES) for kiln, name in table.items()}
 
-PACKED_BITS = {"u4": 4, "i4": 4, "e2m1": 4, "e2m3": 6, "e3m2": 6}
+PACKED_BITS = {dtype: bits for dtype, bits in BITS.items() if bits % 8}
 """Width of the elements that don't fill bytes."""
 
 

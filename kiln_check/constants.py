@@ -26,6 +26,9 @@ FOREIGN, F32 = (next(code for code, dtype in DTYPES.items() if dtype == name) fo
 WIDTH = 0xFF
 """Mask: the part of a dtype that is the width of an element in bits, 0 for foreign (layout page, "dtype")."""
 
+BITS: dict[str, int] = {dtype: ELEMENT_BITS[code] for code, dtype in DTYPES.items()}
+"""The same by the dtype's name."""
+
 LONGEST_NAME = 0xFFFF
 """Bytes of a tensor's name: len_name is a u2 (layout page, "Descriptor")."""
 
@@ -34,6 +37,9 @@ LONGEST_DIMENSION = (1 << 64) - 1
 
 LARGEST_GROUP = (1 << 32) - 1
 """Elements that share a scale: group_size is a u4 (layout page, "Descriptor")."""
+
+LARGEST_BLOCK = (1 << 32) - 1
+"""Elements of a block, and bytes of one: both are a u4 (layout page, "Descriptor")."""
 
 LONGEST_KEPT_NAME = 256
 """Bytes of a name that are kept to tell names apart. A digest stands for a longer one, so that many can't
@@ -88,6 +94,12 @@ LONGEST_GGUF_KEY = 0xFFFF
 
 MOST_DIMENSIONS = 8
 """Dimensions of a tensor in GGUF that are read: those that a Kiln descriptor holds."""
+
+LONGEST_GGML_NAME = 63
+"""Bytes of a tensor's name that llama.cpp reads: GGML_MAX_NAME is 64, with the zero at the end."""
+
+MOST_GGML_DIMENSIONS = 4
+"""Dimensions of a tensor that llama.cpp reads: GGML_MAX_DIMS."""
 
 DEEPEST_GGUF_ARRAY = 4
 """Arrays in one another in a GGUF key; readers know one level."""

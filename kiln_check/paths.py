@@ -72,12 +72,16 @@ def targets(path: str, folders: Folders) -> Iterator[Target]:
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether a path that is no folder's names a file of a checkpoint, or an index."""
+    """Whether a path that is no folder's names a file of a checkpoint, or an index.
+
+    A name that says nothing leaves it to the file's first bytes: caches name files by their digest.
+    """
     if path.endswith(SUFFIX):
         return False
     from kiln_check.checkpoints.folder import is_checkpoint_name
+    from kiln_check.checkpoints.formats.registry import begins_as_checkpoint
 
-    return is_checkpoint_name(os.path.basename(path))
+    return is_checkpoint_name(os.path.basename(path)) or begins_as_checkpoint(path)
 
 
 def means_checkpoint(path: str) -> bool:
@@ -85,28 +89,33 @@ def means_checkpoint(path: str) -> bool:
     if not os.path.isdir(path):
         return is_checkpoint(path)
     try:
-        return any(map(is_checkpoint, os.listdir(path)))
+        from kiln_check.checkpoints.folder import is_checkpoint_name
+
+        return any(map(is_checkpoint_name, os.listdir(path)))
     except OSError:
         return False
 
 
 def places_of(path: str, folders: Folders) -> list[Place]:
     """The checkpoints that a file, or an index, belongs to: more than one where several indexes name it."""
-    from kiln_check.checkpoints.folder import Place
+    from kiln_check.checkpoints.folder import Place, is_checkpoint_name
     from kiln_check.checkpoints.index import is_index_name
 
     parent, name = os.path.split(path)
     if is_index_name(name):
         return [Place(path)]
-    if not os.path.lexists(path):
+    if not os.path.lexists(path) or not is_checkpoint_name(name):
         return [Place(path, (path,))]
     return list(folders.get(parent).places_of(name))
 
 
 def _faulty_indexes_of(path: str, folders: Folders) -> Sequence[Place]:
     """The indexes that ought to name a file and can't be read."""
+    from kiln_check.checkpoints.folder import is_checkpoint_name
+
     parent, name = os.path.split(path)
-    return folders.get(parent).faulty_indexes(name) if os.path.lexists(path) else ()
+    is_named = os.path.lexists(path) and is_checkpoint_name(name)
+    return folders.get(parent).faulty_indexes(name) if is_named else ()
 
 
 def checkpoint_at(path: str) -> Place:
@@ -123,10 +132,10 @@ def checkpoint_at(path: str) -> Place:
         places = places_of(path, Folders())
         several = f"is a file of {len(places)} checkpoints"
     else:
+        from kiln_check.checkpoints.formats.registry import SUFFIXES
         from kiln_check.checkpoints.index import INDEX_SUFFIX
-        from kiln_check.checkpoints.readers import READERS
 
-        endings = ", ".join((*READERS, INDEX_SUFFIX))
+        endings = ", ".join((*SUFFIXES, INDEX_SUFFIX))
         raise PathError(f"{path}: its name ends with none of {endings}")
     if len(places) > 1:
         names = ", ".join(os.path.basename(place.path) for place in places[:NAMES_SHOWN])

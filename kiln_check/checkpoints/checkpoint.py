@@ -10,16 +10,25 @@ from typing import Any, NamedTuple
 from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
+from kiln_check.checkpoints.formats.registry import read_file
+from kiln_check.checkpoints.formats.splits import Shard, judge_splits
 from kiln_check.checkpoints.index import Index, Listed, read_index
 from kiln_check.checkpoints.links import AnyName
-from kiln_check.checkpoints.readers import read_file
-from kiln_check.checkpoints.shards import Missing
+from kiln_check.checkpoints.shards import Missing, number_of_total
 from kiln_check.paths import checkpoint_at
 from kiln_check.report import Finding
 from kiln_check.spans import FileFingerprint, fingerprint_of
 from kiln_check.text import plural, printable, quote
 
-UNREAD = ("header-length", "header-text", "header-entry", "source-rank")
+UNREAD = (
+    "not-weights",
+    "header-magic",
+    "header-version",
+    "header-length",
+    "header-text",
+    "header-entry",
+    "source-rank",
+)
 """Findings after which a file may hold tensors that are not known."""
 
 
@@ -116,6 +125,11 @@ def read_place(place: Place, folder: Folder | None = None, *, with_companions: b
     )
 
 
+def _is_unread(file: SourceFile) -> bool:
+    """Whether a finding on the whole file leaves all of its tensors unknown."""
+    return any(one.name is None and one.rule in UNREAD for one in file.findings)
+
+
 class _Unread(Container[str]):
     """Names in files that were not read, and names whose entries could not be."""
 
@@ -139,8 +153,13 @@ def _read_files(place: Place) -> _Files:
     findings = [] if place.missing is None else [_shards_missing(place.path, place.missing)]
     copies = {name: tensors[0].path for name, tensors in _copies(files).items()}
     doubles = _doubles(files, {}, copies)
-    unread: Container[str] = AnyName() if place.missing is not None or place.is_part else ()
-    return _Files(files, fingerprints, unread, [*findings, *doubles], copies)
+    splits = judge_splits(
+        [Shard(file, number_of_total(os.path.basename(file.path))) for file in files],
+        whole=len(files) > 1 and place.missing is None,
+    )
+    is_part = place.missing is not None or place.is_part or any(map(_is_unread, files))
+    unread: Container[str] = AnyName() if is_part else ()
+    return _Files(files, fingerprints, unread, [*findings, *splits, *doubles], copies)
 
 
 def _read_indexed(path: str) -> _Files:
@@ -168,7 +187,8 @@ def _read_indexed(path: str) -> _Files:
         *_doubles(files, index.weight_map, copies),
         *_wrong_total(index, files),
     ]
-    unread = {name for name, listed in index.weight_map.items() if listed.file not in there}
+    read = {os.path.basename(file.path) for file in files if not _is_unread(file)}
+    unread = {name for name, listed in index.weight_map.items() if listed.file not in read}
     return _Files(files, {path: own, **fingerprints}, unread, findings, copies)
 
 

@@ -30,6 +30,14 @@ class CheckpointRule(NamedTuple):
 
 _RULES = (
     CheckpointRule(
+        "not-weights",
+        "MAGIC",
+        "A file holds weights, in the format that its name says.\n\n"
+        "Why: a pointer of Git LFS, an error page, an archive, or a file of zeros that a download never "
+        "filled lies under the name of many a file. Of these a loader says that the header is too large.\n\n"
+        "Fix: get the file itself, or give it the name of its format; the message says which.",
+    ),
+    CheckpointRule(
         "header-magic",
         "MAGIC",
         "A GGUF file starts with the four bytes GGUF.\n\n"
@@ -39,7 +47,7 @@ _RULES = (
     CheckpointRule(
         "header-version",
         "VERSION",
-        "A GGUF file is little-endian and of version 2 or 3.\n\n"
+        "A GGUF file is of version 2 or 3, a big-endian one of version 3.\n\n"
         "Why: version 1 has other widths, and no writer of a later one is known.\n\n"
         "Fix: convert the file with the tools of llama.cpp.",
     ),
@@ -89,6 +97,34 @@ _RULES = (
         "Fix: merge dimensions until there are 8 or fewer.",
     ),
     CheckpointRule(
+        "reader-limit",
+        "TYPE",
+        "In a GGUF file names of tensors have at most 63 bytes, and tensors at most 4 dimensions, none of 0, "
+        "and no key is empty.\n\n"
+        "Why: llama.cpp refuses any other, or did so for years. Import keeps it.\n\n"
+        "Fix: write the file again with shorter names, merged dimensions, or without the tensor or key.",
+        "never",
+    ),
+    CheckpointRule(
+        "split-count",
+        "LENGTH",
+        "GGUF files that one was split into say in split.no, split.count and split.tensors.count what is so: "
+        "which one each is, how many they are, and how many tensors they hold.\n\n"
+        "Why: llama.cpp goes by these keys and refuses files that disagree with them. Files without any of "
+        "the keys are a warning: of them only the first is loaded.\n\n"
+        "Fix: give the files their own names again, get those that are missing, or split the model again.",
+    ),
+    CheckpointRule(
+        "no-element",
+        "LENGTH",
+        "A safetensors file has tensors, not all of shape [0].\n\n"
+        "Why: any other loads and changes nothing: an adapter that was never trained, or weights that lay "
+        "elsewhere when they were saved, as with ZeRO stage 3. The format allows it, so it is a warning.\n\n"
+        "Fix: gather the weights and save the model again.",
+        "never",
+        "warning",
+    ),
+    CheckpointRule(
         "file-short",
         "LENGTH",
         "A file holds the payloads that its header describes.\n\n"
@@ -109,6 +145,15 @@ _RULES = (
         "the last. GGUF pads up to its alignment.\n\n"
         "Why: bytes that no tensor owns are a tensor that was lost, or something hidden. "
         "Import keeps them.\n\n"
+        "Fix: write the file again with the library of its format.",
+        "never",
+    ),
+    CheckpointRule(
+        "payload-order",
+        "LENGTH",
+        "Payloads of a GGUF file lie in the order in which its header has their tensors.\n\n"
+        "Why: llama.cpp adds up their sizes in that order and refuses any other offset. Import keeps them "
+        "where they are.\n\n"
         "Fix: write the file again with the library of its format.",
         "never",
     ),

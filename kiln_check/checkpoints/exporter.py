@@ -11,9 +11,9 @@ from kiln_check.atomic import Piece, staging, write_atomically
 from kiln_check.checkpoints.checkpoint_rules import CHECKPOINT_RULES
 from kiln_check.checkpoints.config import is_config_name
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
+from kiln_check.checkpoints.formats.registry import format_of_name, read_source
 from kiln_check.checkpoints.index import is_index_name
 from kiln_check.checkpoints.plan import FILE, HEAD, parts_of
-from kiln_check.checkpoints.readers import READERS, reader_of
 from kiln_check.constants import NONE
 from kiln_check.errors import KilnError
 from kiln_check.reader import KilnFile, Tensor
@@ -133,7 +133,7 @@ def _is_import_name(prefix: str, base: str) -> bool:
     if any(sign in base for sign in NOT_IN_A_NAME):
         return False
     if prefix == HEAD:
-        return base.endswith(tuple(READERS))
+        return format_of_name(base) is not None or base[:1] not in ("", ".")
     return is_config_name(base) or is_index_name(base)
 
 
@@ -159,7 +159,7 @@ def _compare_with_head(file: _File, scales: set[int], names: Container[str]) -> 
     """
     described = _described(file)
     for found in described.findings:
-        if CHECKPOINT_RULES[found.rule].stops_import != "never":
+        if found.level == "error" and CHECKPOINT_RULES[found.rule].stops_import != "never":
             raise KilnError(f"the head of {quote(file.name)} is not sound: {found.message}; {CHANGED}")
     own = {part.name for part in file.parts}
     leftover = {
@@ -191,7 +191,7 @@ def _is_of(tensor: Tensor, source: SourceTensor, is_scale: bool) -> bool:
     Only bytes that hold packed elements, or the codes of scales, get another dtype,
     and only where they are linked.
     """
-    dtype, _, *foreign = source.type
+    dtype, *foreign = source.type
     if (tensor.dtype, tensor.shape) == (dtype, source.shape):
         return (tensor.foreign or (0, 0, 0)) == tuple(foreign)
     if dtype not in CONTAINERS:
@@ -207,5 +207,11 @@ def _is_of(tensor: Tensor, source: SourceTensor, is_scale: bool) -> bool:
 
 
 def _described(file: _File) -> SourceFile:
-    """What the file's head says."""
-    return reader_of(file.name)(BytesSource(file.parts[0].tensor.bytes(), file.size), file.name)
+    """What the file's head says.
+
+    Raises KilnError where neither its name nor its first bytes are those of a format.
+    """
+    try:
+        return read_source(BytesSource(file.parts[0].tensor.bytes(), file.size), file.name)
+    except ValueError as error:
+        raise KilnError(f"{error}; {CHANGED}") from error

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kiln_check.checkpoints.companions import Configs, read_configs
+from kiln_check.checkpoints.formats.registry import SUFFIXES, read_file
 from kiln_check.checkpoints.index import is_index_name, is_safetensors_index_name, read_index
-from kiln_check.checkpoints.readers import READERS, read_file
 from kiln_check.checkpoints.shards import Missing, shards_among
 
 
@@ -50,7 +50,7 @@ class _Listing(NamedTuple):
 
 def is_checkpoint_name(name: str) -> bool:
     """Whether a file of this name is one of a checkpoint, or an index."""
-    return name.endswith(tuple(READERS)) or is_index_name(name)
+    return name.endswith(SUFFIXES) or is_index_name(name)
 
 
 def file_names(folder: str) -> list[str]:
@@ -123,7 +123,7 @@ class Folder:
     def _unlisted(self) -> Sequence[Place]:
         """The checkpoints of files that no index names."""
         listed = {name for listing in self._listings.values() for name in listing.files}
-        names = [name for name in self.names if name.endswith(tuple(READERS))]
+        names = [name for name in self.names if name.endswith(SUFFIXES)]
         places = []
         for shards in shards_among(names, self._tensor_names):
             unlisted = [os.path.join(self.path, name) for name in shards.names if name not in listed]

@@ -125,7 +125,7 @@ def _bytes_of(span: Span) -> NewTensor:
 
 
 def _new_tensor(tensor: SourceTensor, fingerprint: FileFingerprint) -> NewTensor:
-    _, _, tag, block_elements, block_bytes = tensor.type
+    _, tag, block_elements, block_bytes = tensor.type
     span = Span(tensor.path, tensor.offset, tensor.length, fingerprint)
     return NewTensor(
         tensor.type.dtype,

@@ -25,6 +25,12 @@ TensorNames = Callable[[str], Collection[str]]
 """Gives the names of the tensors in a file."""
 
 
+def number_of_total(name: str) -> tuple[int, int] | None:
+    """Which of how many files one is by its name; None where the name does not say."""
+    found = NUMBER_OF_TOTAL.fullmatch(name)
+    return None if found is None else (int(found[2]), int(found[4]))
+
+
 class Missing(NamedTuple):
     """Shards that are not there.
 

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from kiln_check.checkpoints.formats.ggml_types import about, is_known
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
 from kiln_check.checkpoints.links import IN_UNREAD_FILES, NOT_KNOWN, Link, Unlinked
 from kiln_check.constants import FINDINGS_SHOWN
 from kiln_check.report import Weight
 from kiln_check.text import quote
-
-OWN_SCALES = "whose blocks hold their own scales"
 
 
 class Weights(NamedTuple):
@@ -66,10 +65,12 @@ def weights_of(
     for one in unlinked:
         weight = Weight(one.weight, one.tool, one.template, one.reason)
         (verified if is_verified(one) else unverified).append(weight)
+    foreign = [one for one in tensors if one.type.dtype == "foreign"]
     verified += [
-        Weight(one.name, "GGUF", one.source_dtype, OWN_SCALES)
-        for one in tensors
-        if one.type.dtype == "foreign"
+        Weight(one.name, "GGUF", one.source_dtype, about(one.type)) for one in foreign if is_known(one.type)
+    ]
+    unverified += [
+        Weight(one.name, "GGUF", None, about(one.type)) for one in foreign if not is_known(one.type)
     ]
     return Weights(tuple(linked), tuple(verified), tuple(unverified))
 
@@ -83,10 +84,11 @@ def file_lines(files: Sequence[SourceFile]) -> Iterator[str]:
 
 
 def foreign_lines(tensors: Iterable[SourceTensor]) -> Iterator[str]:
-    """A line for each type of GGUF whose blocks hold their own scales."""
-    kinds = Counter(tensor.source_dtype for tensor in tensors if tensor.type.dtype == "foreign")
-    for source_dtype, count in sorted(kinds.items(), key=_most_first):
-        yield f"foreign {count}: {source_dtype}, {OWN_SCALES}"
+    """A line for each type of GGUF that Kiln has not, with what is known of it."""
+    foreign = (tensor for tensor in tensors if tensor.type.dtype == "foreign")
+    kinds = Counter(f"{tensor.source_dtype}, {about(tensor.type)}" for tensor in foreign)
+    for kind, count in sorted(kinds.items(), key=_most_first):
+        yield f"foreign {count}: {kind}"
 
 
 def _kind(link: Link) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
+from kiln_check.constants import BITS
 from kiln_check.report import Finding
 
 
@@ -14,7 +15,6 @@ class Type(NamedTuple):
 
     Attributes:
         dtype: a name of the layout page's table.
-        bits: width of an element; 0 for foreign.
         foreign_tag: foreign only: the other format's code of the block layout.
         block_elements: foreign only: elements in one block.
         block_bytes: foreign only: bytes in one block.
@@ -22,10 +22,14 @@ class Type(NamedTuple):
     """
 
     dtype: str
-    bits: int
     foreign_tag: int = 0
     block_elements: int = 0
     block_bytes: int = 0
+
+    @property
+    def bits(self) -> int:
+        """Width of an element; 0 for foreign."""
+        return BITS[self.dtype]
 
 
 class SourceTensor(NamedTuple):
@@ -77,6 +81,14 @@ class Gap(NamedTuple):
     length: int
 
 
+class SplitKey(NamedTuple):
+    """What a key of a split GGUF file says, and where key and value stand: offset and length in bytes."""
+
+    value: int
+    offset: int
+    length: int
+
+
 class SourceFile(NamedTuple):
     """One file of a checkpoint, from its header.
 
@@ -89,6 +101,8 @@ class SourceFile(NamedTuple):
         gaps: bytes between payloads or after the last.
         findings: what is wrong with the file.
         metadata: what the header says besides, as text; of safetensors only.
+        split: what the header says of the files that one was split into, by key; None
+            for a format that says nothing of it.
 
     """
 
@@ -100,3 +114,4 @@ class SourceFile(NamedTuple):
     gaps: Sequence[Gap]
     findings: Sequence[Finding]
     metadata: Mapping[str, str] = {}
+    split: Mapping[str, SplitKey] | None = None

@@ -14,6 +14,12 @@ SPACE = r"[ \t\n\r]*"
 """JSON's own white space, which is less than a regular expression's."""
 
 _SPACE = re.compile(SPACE)
+_PLAIN = r'"([^"\\\x00-\x1f]*)"'
+"""A string without escapes. No half of a surrogate pair is in it, as none is in decoded UTF-8."""
+
+_PLAIN_STRING = re.compile(_PLAIN)
+_PLAIN_KEY = re.compile(rf"{_PLAIN}{SPACE}:{SPACE}")
+_AFTER_MEMBER = re.compile(rf"{SPACE}([,}}]){SPACE}")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _SIZES = re.compile(rf"(?:{SPACE}(?:0|[1-9][0-9]*){SPACE},){{1,1000}}")
 _WORDS = ("true", "false", "null")
@@ -74,9 +80,19 @@ class Member(NamedTuple):
 ReadValue = Callable[[str, int, str], "tuple[Any, int]"]
 """Takes the text, the value's position and its key; gives the value and its end."""
 
+PassOver = Callable[[int], int]
+"""Takes the position of a member; gives that of another after it, or the same. Between them are members only,
+each with its comma."""
+
 
 class Members:
     """The members of the object at a position, one after the other.
+
+    Args:
+        text: all of it.
+        position: of the object.
+        read_value: reads a member's value.
+        pass_over: deals with members by itself, which are not given.
 
     Attributes:
         end: the position after the object, once all members were read.
@@ -85,10 +101,13 @@ class Members:
 
     """
 
-    def __init__(self, text: str, position: int, read_value: ReadValue) -> None:
+    def __init__(
+        self, text: str, position: int, read_value: ReadValue, pass_over: PassOver | None = None
+    ) -> None:
         self._text = text
         self._position = position
         self._read_value = read_value
+        self._pass_over = pass_over
         self.end = position
 
     def __iter__(self) -> Iterator[Member]:
@@ -98,15 +117,22 @@ class Members:
         position = after_space(text, self._position + 1)
         closed = text[position : position + 1] == "}"
         while not closed:
+            if self._pass_over is not None:
+                position = self._pass_over(position)
             start = position
-            key, position = string(text, position)
-            position = _expect(text, position, ":")
+            plain = _PLAIN_KEY.match(text, position)
+            if plain is not None:
+                key, position = plain[1], plain.end()
+            else:
+                key, position = string(text, position)
+                position = _expect(text, position, ":")
             value, position = self._read_value(text, position, key)
             yield Member(key, value, start, position)
-            position = after_space(text, position)
-            closed = text[position : position + 1] == "}"
-            if not closed:
-                position = _expect(text, position, ",")
+            after = _AFTER_MEMBER.match(text, position)
+            if after is None:
+                raise JsonError("there must be ,", after_space(text, position))
+            closed = after[1] == "}"
+            position = after.start(1) if closed else after.end()
         self.end = position + 1
 
 
@@ -128,6 +154,9 @@ def string(text: str, position: int, _key: str = "") -> tuple[str, int]:
 
     Raises JsonError, also for half of a surrogate pair, which no UTF-8 can hold.
     """
+    plain = _PLAIN_STRING.match(text, position)
+    if plain is not None:
+        return plain[1], plain.end()
     if text[position : position + 1] != '"':
         raise JsonError("there must be a string", position)
     try:

@@ -8,15 +8,14 @@ ends, counted from the end of the header.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.formats.extents import judge_payloads
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor, Type
 from kiln_check.checkpoints.formats.json_scan import (
-    SPACE,
     JsonError,
     Members,
     Sizes,
@@ -36,40 +35,43 @@ LEN_LENGTH = 8
 METADATA = "__metadata__"
 
 TYPES = {
-    "BOOL": Type("bool", 8),
-    "U8": Type("u8", 8),
-    "I8": Type("i8", 8),
-    "U16": Type("u16", 16),
-    "I16": Type("i16", 16),
-    "U32": Type("u32", 32),
-    "I32": Type("i32", 32),
-    "U64": Type("u64", 64),
-    "I64": Type("i64", 64),
-    "F16": Type("f16", 16),
-    "BF16": Type("bf16", 16),
-    "F32": Type("f32", 32),
-    "F64": Type("f64", 64),
-    "C64": Type("c64", 64),
-    "F8_E4M3": Type("f8e4m3", 8),
-    "F8_E5M2": Type("f8e5m2", 8),
-    "F8_E4M3FNUZ": Type("f8e4m3fnuz", 8),
-    "F8_E5M2FNUZ": Type("f8e5m2fnuz", 8),
-    "F8_E8M0": Type("e8m0", 8),
-    "F6_E2M3": Type("e2m3", 6),
-    "F6_E3M2": Type("e3m2", 6),
-    "F4": Type("e2m1", 4),
+    "BOOL": Type("bool"),
+    "U8": Type("u8"),
+    "I8": Type("i8"),
+    "U16": Type("u16"),
+    "I16": Type("i16"),
+    "U32": Type("u32"),
+    "I32": Type("i32"),
+    "U64": Type("u64"),
+    "I64": Type("i64"),
+    "F16": Type("f16"),
+    "BF16": Type("bf16"),
+    "F32": Type("f32"),
+    "F64": Type("f64"),
+    "C64": Type("c64"),
+    "F8_E4M3": Type("f8e4m3"),
+    "F8_E5M2": Type("f8e5m2"),
+    "F8_E4M3FNUZ": Type("f8e4m3fnuz"),
+    "F8_E5M2FNUZ": Type("f8e5m2fnuz"),
+    "F8_E8M0": Type("e8m0"),
+    "F6_E2M3": Type("e2m3"),
+    "F6_E3M2": Type("e3m2"),
+    "F4": Type("e2m1"),
 }
 """The dtypes of the format, and what they are in Kiln."""
 
-_NUMBER = r"(?:0|[1-9][0-9]{0,19})"
-_SHAPE = rf"\[{SPACE}((?:{_NUMBER}{SPACE}(?:,{SPACE}{_NUMBER}{SPACE}){{0,{MAX_RANK - 1}}})?)\]"
+_NUMBER = r"(?:0|[1-9][0-9]{0,18})"
+_KIND = r'\{ ?"dtype": ?"%s", ?"shape": ?\[%s\], ?'
+_NAME = r'"([ !#-\[\]-~]*)": ?'
 _USUAL = re.compile(
-    rf'\{{{SPACE}"dtype"{SPACE}:{SPACE}"(\w{{1,16}})"{SPACE},{SPACE}"shape"{SPACE}:{SPACE}{_SHAPE}{SPACE},'
-    rf'{SPACE}"data_offsets"{SPACE}:{SPACE}\[{SPACE}({_NUMBER}){SPACE},{SPACE}({_NUMBER}){SPACE}\]{SPACE}\}}',
-    re.ASCII,
+    _NAME
+    + rf'({_KIND % (r"[A-Z0-9_]+", "[0-9, ]*")})"data_offsets": ?\[({_NUMBER}), ?({_NUMBER})\] ?\}}(, ?)'
 )
-"""An entry as every writer writes it. White space stands in one place between two signs, so that a match
-takes time as the entry is long, whether it succeeds or fails."""
+"""A member as every writer writes it, with its comma: name, dtype and shape, begin, end. A match takes time
+as the member is long, whether it succeeds or fails."""
+
+_USUAL_KIND = re.compile(_KIND % ("([A-Z0-9_]+)", rf"((?:{_NUMBER}(?:, ?{_NUMBER}){{0,{MAX_RANK - 1}}})?)"))
+"""Dtype and shape of such a member: all numbers have less than 64 bits."""
 
 _KEYS = ("dtype", "shape", "data_offsets")
 
@@ -85,6 +87,22 @@ class _Entry(NamedTuple):
     rule: str = "header-entry"
 
 
+class _Header(NamedTuple):
+    """A header that is read, and what was found in it so far."""
+
+    text: Text
+    path: str
+    len_head: int
+    tensors: dict[str, SourceTensor]
+    metadata: dict[str, str]
+    findings: list[Finding]
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Offset in the file and length, in bytes, of the characters from `start` to `end`."""
+        offset = LEN_LENGTH + self.text.byte_offset(start)
+        return offset, LEN_LENGTH + self.text.byte_offset(end) - offset
+
+
 def read_safetensors(source: Source, path: str) -> SourceFile:
     """Read the header of a safetensors file; no payload is read.
 
@@ -97,30 +115,44 @@ def read_safetensors(source: Source, path: str) -> SourceFile:
     if fault is not None:
         return SourceFile(path, size, 0, (), (), (), (fault,))
     len_head = LEN_LENGTH + len_json
-    text = Text(source.read(LEN_LENGTH, len_json))
-    findings: list[Finding] = []
-    tensors: dict[str, SourceTensor] = {}
-    metadata: dict[str, str] = {}
+    header = _Header(Text(source.read(LEN_LENGTH, len_json)), path, len_head, {}, {}, [])
+    _read_header(header)
+    findings = header.findings
+    tensors = list(header.tensors.values())
+    stored, truncated, gaps, more = judge_payloads(tensors, path, len_head, size, all_known=not findings)
+    if not findings and all(tensor.shape == (0,) for tensor in tensors):
+        findings.append(_empty(tensors, path, len_head))
+    return SourceFile(path, size, len_head, stored, truncated, gaps, (*findings, *more), header.metadata)
+
+
+def _read_header(header: _Header) -> None:
+    """Read all members; where that can't be, say why."""
+    findings = header.findings
     try:
-        for name, entry, place in _entries(text, path, findings, metadata):
-            _add(tensors, findings, name, entry, path, len_head, place)
+        for key, value, place in _members(header):
+            if key == METADATA:
+                header.metadata.update(value)
+            else:
+                _add(header, key, value, place)
             if len(findings) >= MOST_FINDINGS:
                 message = f"{len(findings)} faults in one header; the rest of it is not read"
-                findings.append(finding("header-text", message, path, *place))
+                findings.append(finding("header-text", message, header.path, *place))
                 break
     except JsonError as error:
-        offset = LEN_LENGTH + text.byte_offset(error.position)
+        offset = LEN_LENGTH + header.text.byte_offset(error.position)
         message = f"the header is not JSON as the format has it at byte {offset}: {error}"
-        length = min(1, len_head - offset)
-        findings.append(finding("header-text", message, path, offset, length, field="header"))
+        place = (offset, min(1, header.len_head - offset))
+        findings.append(finding("header-text", message, header.path, *place, field="header"))
     except UnicodeDecodeError as error:
         offset = LEN_LENGTH + error.start
         message = f"the header is not UTF-8: byte {offset} is 0x{error.object[error.start]:02x}"
-        findings.append(finding("header-text", message, path, offset, 1, field="header"))
-    stored, truncated, gaps, more = judge_payloads(
-        list(tensors.values()), path, len_head, size, all_known=not findings
-    )
-    return SourceFile(path, size, len_head, stored, truncated, gaps, (*findings, *more), metadata)
+        findings.append(finding("header-text", message, header.path, offset, 1, field="header"))
+
+
+def _empty(tensors: Sequence[SourceTensor], path: str, len_head: int) -> Finding:
+    """That a file has nothing to load; a warning."""
+    holds = f"nothing but {plural(len(tensors), 'tensor')} of shape [0]" if tensors else "no tensor"
+    return finding("no-element", f"the file holds {holds}", path, 0, len_head, field="header")
 
 
 def _length_fault(size: int, length: int, path: str) -> Finding | None:
@@ -135,31 +167,71 @@ def _length_fault(size: int, length: int, path: str) -> Finding | None:
     return finding("header-length", message, path, 0, min(size, LEN_LENGTH), field="header length")
 
 
-def _entries(
-    text: Text, path: str, findings: list[Finding], metadata: dict[str, str]
-) -> Iterator[tuple[str, _Entry, tuple[int, int]]]:
-    """Name and entry of each tensor, and the place of the two in the file: offset and length.
+def _members(header: _Header) -> Iterator[tuple[str, Any, tuple[int, int]]]:
+    """Key, value and place of the metadata and of each tensor that is not written as usual.
+
+    All others are put among the header's tensors meanwhile. A place is offset and length in bytes.
 
     Raises JsonError, UnicodeDecodeError.
     """
-    characters = text.decode()
+    characters = header.text.decode()
     seen_metadata = False
-    header = Members(characters, 0, _read_value)
-    for key, value, start, end in header:
-        offset = LEN_LENGTH + text.byte_offset(start)
-        place = (offset, LEN_LENGTH + text.byte_offset(end) - offset)
-        if key != METADATA:
-            yield key, value, place
-            continue
-        twice, values = value
-        metadata.update(values)
-        if seen_metadata or twice is not None:
-            what = quote(METADATA) if seen_metadata else f"the metadata's key {quote(twice)}"
-            findings.append(finding("duplicate-key", f"{what} stands twice in the header", path, *place))
-        seen_metadata = True
-    position = after_space(characters, header.end)
+    members = Members(characters, 0, _read_value, _Usual(header, characters).pass_over)
+    for key, value, start, end in members:
+        place = header.place(start, end)
+        if key == METADATA:
+            twice, value = value
+            if seen_metadata or twice is not None:
+                what = quote(METADATA) if seen_metadata else f"the metadata's key {quote(twice)}"
+                message = f"{what} stands twice in the header"
+                header.findings.append(finding("duplicate-key", message, header.path, *place))
+            seen_metadata = True
+        yield key, value, place
+    position = after_space(characters, members.end)
     if position != len(characters):
         raise JsonError("more after the object's end", position)
+
+
+class _Usual:
+    """Puts members that are written as usual, and sound, among a header's tensors."""
+
+    def __init__(self, header: _Header, characters: str) -> None:
+        self._header = header
+        self._characters = characters
+        self._kinds: dict[str, _Kind | None] = {}
+
+    def pass_over(self, position: int) -> int:
+        """The position of the next member that is not usual, or not sound, or the last."""
+        characters, kinds, tensors = self._characters, self._kinds, self._header.tensors
+        path, len_head = self._header.path, self._header.len_head
+        to_bytes = self._header.place(position, position)[0] - position
+        while (found := _USUAL.match(characters, position)) is not None:
+            name, text, begin, end, _ = found.groups()
+            if text not in kinds:
+                kinds[text] = _kind(text)
+            kind = kinds[text]
+            offset = int(begin)
+            length = int(end) - offset
+            if kind is None or length < 0 or name in tensors or name == METADATA:
+                break
+            place = (position + to_bytes, found.start(5) - position)
+            tensors[name] = SourceTensor(name, *kind, path, len_head + offset, length, *place)
+            position = found.end()
+        return position
+
+
+_Kind: TypeAlias = tuple[str, Type, tuple[int, ...]]
+"""A dtype, the same in Kiln, and a shape."""
+
+
+def _kind(text: str) -> _Kind | None:
+    """What a usual member says of dtype and shape; None where there is anything to find in that."""
+    usual = _USUAL_KIND.fullmatch(text)
+    type_ = TYPES.get(usual[1]) if usual is not None else None
+    if usual is None or type_ is None:
+        return None
+    shape = tuple(map(int, usual[2].split(","))) if usual[2] else ()
+    return None if prod(shape) * type_.bits % 8 else (usual[1], type_, shape)
 
 
 _Metadata: TypeAlias = "tuple[str | None, Mapping[str, str]]"
@@ -171,12 +243,17 @@ def _read_value(text: str, position: int, key: str) -> tuple[_Entry | _Metadata,
 
 
 def _read_metadata(text: str, position: int) -> tuple[_Metadata, int]:
-    """The values are strings. There may be null in the place of all."""
+    """The values are strings. There may be null in the place of all.
+
+    Raises JsonError, which names the metadata and the key.
+    """
     if text.startswith("null", position):
         return (None, {}), position + len("null")
+    if text[position : position + 1] != "{":
+        raise JsonError(f"{quote(METADATA)} must be an object of strings", position)
     values: dict[str, str] = {}
     twice = None
-    metadata = Members(text, position, string)
+    metadata = Members(text, position, _read_metadata_value)
     for member in metadata:
         if member.key in values and twice is None:
             twice = member.key
@@ -184,20 +261,16 @@ def _read_metadata(text: str, position: int) -> tuple[_Metadata, int]:
     return (twice, values), metadata.end
 
 
+def _read_metadata_value(text: str, position: int, key: str) -> tuple[str, int]:
+    try:
+        return string(text, position)
+    except JsonError as error:
+        message = f"the value of {quote(key)} in {quote(METADATA)} must be a string"
+        raise JsonError(message, error.position) from error
+
+
 def _read_entry(text: str, position: int) -> tuple[_Entry, int]:
-    usual = _USUAL.match(text, position)
-    if usual is None:
-        return _read_unusual_entry(text, position)
-    dtype, shape, begin, end = usual.groups()
-    dimensions = tuple(map(int, shape.split(","))) if shape else ()
-    return _judged(_Entry(dtype, dimensions, int(begin), int(end))), usual.end()
-
-
-def _read_unusual_entry(text: str, position: int) -> tuple[_Entry, int]:
-    """An entry with its keys in another order, or with others, or one that is wrong.
-
-    Raises JsonError.
-    """
+    """An entry in any form that JSON has. Raises JsonError."""
     if text[position : position + 1] != "{":
         return _Entry(fault="is not an object"), skip_value(text, position)
     members = Members(text, position, _read_field)
@@ -253,26 +326,18 @@ def _judged(entry: _Entry) -> _Entry:
     return entry
 
 
-def _add(
-    tensors: dict[str, SourceTensor],
-    findings: list[Finding],
-    name: str,
-    entry: _Entry,
-    path: str,
-    len_head: int,
-    place: tuple[int, int],
-) -> None:
-    """Put a tensor among `tensors`, or what is wrong with its entry among `findings`."""
-    offset, length = place
-    if name in tensors:
-        message = f"tensor {quote(name)} stands twice in the header"
-        findings.append(finding("duplicate-key", message, path, offset, length, name=name, field="name"))
+def _add(header: _Header, name: str, entry: _Entry, place: tuple[int, int]) -> None:
+    """Put a tensor among the header's, or what is wrong with its entry among the findings."""
+    if name in header.tensors:
+        rule, message, field = "duplicate-key", f"tensor {quote(name)} stands twice in the header", "name"
     elif entry.fault is not None:
         of_entry = ": its entry" if entry.rule == "header-entry" else ""
-        message = f"tensor {quote(name)}{of_entry} {entry.fault}"
-        findings.append(finding(entry.rule, message, path, offset, length, name=name, field="entry"))
+        rule, message, field = entry.rule, f"tensor {quote(name)}{of_entry} {entry.fault}", "entry"
     else:
-        begin, end = len_head + entry.begin, len_head + entry.end
-        tensors[name] = SourceTensor(
-            name, entry.dtype, TYPES[entry.dtype], entry.shape, path, begin, end - begin, offset, length
+        begin, length = header.len_head + entry.begin, entry.end - entry.begin
+        type_ = TYPES[entry.dtype]
+        header.tensors[name] = SourceTensor(
+            name, entry.dtype, type_, entry.shape, header.path, begin, length, *place
         )
+        return
+    header.findings.append(finding(rule, message, header.path, *place, name=name, field=field))
