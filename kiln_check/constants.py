@@ -26,8 +26,8 @@ FOREIGN, F32 = (next(code for code, dtype in DTYPES.items() if dtype == name) fo
 WIDTH = 0xFF
 """Mask: the part of a dtype that is the width of an element in bits, 0 for foreign (layout page, "dtype")."""
 
-BITS: dict[str, int] = {dtype: ELEMENT_BITS[code] for code, dtype in DTYPES.items()}
-"""The same by the dtype's name."""
+BITS: dict[str, int] = {dtype: code & WIDTH for code, dtype in DTYPES.items()}
+"""Width of one element in bits, by the name of its dtype; 0 for foreign."""
 
 LONGEST_NAME = 0xFFFF
 """Bytes of a tensor's name: len_name is a u2 (layout page, "Descriptor")."""

@@ -521,6 +521,13 @@ def test_each_fault_is_one_finding(case: str, tmp_path: Path) -> None:
     assert main(["check", str(path)]) == 1
 
 
+def indexed_with_wrong_total(folder: Path) -> Path:
+    (folder / "a.safetensors").write_bytes(safetensors_bytes({"a": Made("F32", (1,))}))
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 5}, "weight_map": {"a": "a.safetensors"}}))
+    return index
+
+
 WARNINGS: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "a payload of safetensors out of alignment": (
         "payload-align",
@@ -528,6 +535,7 @@ WARNINGS: dict[str, tuple[str, Callable[[Path], Path]]] = {
             with_header(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', b"abcd", pad=False)
         ),
     ),
+    "an index whose total is off": ("index-size", indexed_with_wrong_total),
     "a safetensors without a tensor": ("no-element", safetensors(safetensors_bytes({}))),
     "a safetensors without an entry, with metadata": (
         "no-element",

@@ -177,7 +177,7 @@ def test_what_cannot_be_opened_is_a_report_and_no_exception(tmp_path: Path) -> N
     os.mkfifo(fifo)
     for path, words in (
         (str(tmp_path / "absent"), "No such file"),
-        (str(tmp_path), "no checkpoint in this folder"),
+        (str(tmp_path), "directory"),
         (str(fifo), "not a regular file"),
         ("nul\0byte", "not a path"),
         *([("/proc/self/status", "no size")] if os.path.exists("/proc/self/status") else []),
