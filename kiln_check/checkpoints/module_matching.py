@@ -26,7 +26,7 @@ from kiln_check.checkpoints.conventions.registry import (
     tools,
     weight_suffixes,
 )
-from kiln_check.checkpoints.conventions.shapes import Value, parse, unknown
+from kiln_check.checkpoints.conventions.shapes import parse, unknown
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
     Declared,
@@ -105,7 +105,9 @@ def hold_modules(
     """
     modules = modules_of(tensors, Suffixes(suffixes()))
     experts = spread_modules(modules, tools())
-    judge = _Judge(schemes, payload, in_unread_files, _marked(modules.values()))
+    judge = Judge(
+        schemes, in_unread_files, marked_tool(suffix for one in modules.values() for suffix in one.tensors)
+    )
     found = Held([], [], [])
     siblings = []
     lost = [module for name, module in experts.modules.items() if name not in modules]
@@ -113,31 +115,32 @@ def hold_modules(
         if module.name in experts.covered:
             continue
         whole = experts.modules.get(module.name, module)
-        outcome = judge.outcome(whole, experts.parameters.get(module.name, _NOT_SPREAD))
-        _add(found, whole, outcome)
+        members = {suffix: (one.source_dtype, one.shape) for suffix, one in whole.tensors.items()}
+        given = given_by(whole, payload, experts.parameters.get(module.name, NOT_SPREAD))
+        outcome = judge.outcome(whole.name, members, given)
+        add_outcome(found, whole, outcome)
         if not outcome.faults and outcome.finding is None:
-            siblings.append(_sibling(module, outcome))
+            siblings.append(sibling_of(module, outcome))
     found.findings.extend(deviations(siblings, in_unread_files))
     return found
 
 
-def _marked(modules: Iterable[Module]) -> Tool | None:
-    """The one tool that names in a checkpoint tell of, if there is one."""
-    tools_ = marks()
-    named = {
-        tools_[suffix].name: tools_[suffix] for one in modules for suffix in one.tensors if suffix in tools_
-    }
-    return next(iter(named.values())) if len(named) == 1 else None
+def marked_tool(named: Iterable[str]) -> Tool | None:
+    """The one tool that suffixes of a checkpoint's tensors tell of, if there is one."""
+    by_mark = marks()
+    found = {by_mark[suffix].name: by_mark[suffix] for suffix in named if suffix in by_mark}
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _sibling(module: Module, outcome: Outcome) -> Sibling:
+def sibling_of(module: Module, outcome: Outcome) -> Sibling:
+    """A module as it is compared with its siblings."""
     if not outcome.bare or outcome.sort == _PLAIN.sort:
         return Sibling(module, outcome.sort, outcome.lengths)
     template = None if outcome.fit is None else outcome.fit.template.name
     return Sibling(module, BARE, outcome.lengths, template)
 
 
-_NOT_SPREAD: Parameters = {"spread": False}
+NOT_SPREAD: Parameters = {"spread": False}
 
 
 class Outcome(NamedTuple):
@@ -192,77 +195,96 @@ class Elsewhere(Container[str]):
         return suffix in self.suffixes
 
 
-class _Judge:
-    """Judges modules; each signature once."""
+NOWHERE = Elsewhere(frozenset(), True)
+
+
+class Judge:
+    """Judges modules; each signature once.
+
+    A module is given by its name, by dtype and shape of its tensors, and by what their payloads give.
+    """
 
     def __init__(
-        self,
-        schemes: Sequence[Scheme],
-        payload: Callable[[SourceTensor], bytes],
-        in_unread_files: Container[str],
-        marked: Tool | None = None,
+        self, schemes: Sequence[Scheme], in_unread_files: Container[str] = (), marked: Tool | None = None
     ) -> None:
-        self._schemes, self._payload, self._in_unread_files = schemes, payload, in_unread_files
+        """Take what configs declare, names in files that are not read, and the tool that names tell of."""
+        self._schemes, self._in_unread_files = schemes, in_unread_files
+        self._all_read = isinstance(in_unread_files, Sized) and not len(in_unread_files)
         self._known: dict[object, Outcome] = {}
-        self._readers = readers()
+        self._identities: dict[int, tuple[Declared, object]] = {}
         self._marks = marks()
         self._all_suffixes = sorted(suffixes())
         self._marked = marked if not schemes else None
 
-    def outcome(self, module: Module, spread: Parameters) -> Outcome:
-        """What is made of a module."""
-        declared, bare = self._declared(module)
-        members = {suffix: (one.source_dtype, one.shape) for suffix, one in module.tensors.items()}
-        given = self._given(module, spread)
-        elsewhere = self._elsewhere(module.name)
-        key = (_identity(declared), tuple(members.items()), tuple(given.items()), elsewhere)
+    def outcome(self, name: str, members: Members, given: Parameters, signature: object = None) -> Outcome:
+        """What is made of a module; `signature` stands for members and given, where it is known."""
+        declared, bare = self._declared(name, members)
+        elsewhere = self._elsewhere(name)
+        if signature is None:
+            signature = tuple(members.items()), tuple(given.items())
+        key = (self._identity(declared), signature, elsewhere)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = _judged(declared, members, given, elsewhere)._replace(bare=bare)
         return known
 
+    def _identity(self, declared: Declared | Excluded | None) -> object:
+        """What tells whether two modules are declared alike; schemes may give one object for many."""
+        if not isinstance(declared, Declared):
+            return declared
+        number = id(declared)
+        known = self._identities.get(number)
+        if known is None or known[0] is not declared:
+            identity = declared.tool, declared.format, tuple(declared.parameters.items()), declared.named
+            known = self._identities[number] = declared, identity
+        return known[1]
+
     def _elsewhere(self, module: str) -> Elsewhere:
         names = self._in_unread_files
-        if isinstance(names, Sized) and not len(names):
-            return Elsewhere(frozenset(), True)
+        if self._all_read:
+            return NOWHERE
         if isinstance(names, AnyName):
             return Elsewhere(frozenset(self._all_suffixes), False)
         return Elsewhere(frozenset(one for one in self._all_suffixes if module + one in names), True)
 
-    def _declared(self, module: Module) -> tuple[Declared | Excluded | None, bool]:
+    def _declared(self, name: str, members: Members) -> tuple[Declared | Excluded | None, bool]:
         """What is said of a module, and whether no config says it: then a name that one tool has may."""
         declared = None
         for scheme in self._schemes:
-            declared = scheme.of(module.name)
+            declared = scheme.of(name)
             if declared is not None:
                 break
-        tool = next((self._marks[suffix] for suffix in module.tensors if suffix in self._marks), None)
+        tool = next((self._marks[suffix] for suffix in members if suffix in self._marks), None)
         if tool is not None and (declared is None or (declared.tool != tool.name and tool.is_apart)):
             return Declared(tool.name, "", tool.templates), True
-        if declared is None and self._marked is not None and self._is_of(self._marked, module):
+        if declared is None and self._marked is not None and _is_of(self._marked, members):
             return Declared(self._marked.name, "", self._marked.templates), True
         return declared, declared is None
 
-    def _is_of(self, tool: Tool, module: Module) -> bool:
-        """Whether a module of a checkpoint whose other modules name a tool is quantized by it."""
-        own = {slot.suffix for template in tool.templates for slot in template.slots}
-        return len(module.tensors) > 1 and any(
-            suffix in own and suffix not in PLAIN_SUFFIXES for suffix in module.tensors
-        )
 
-    def _given(self, module: Module, spread: Parameters) -> dict[str, Value | bool]:
-        given = dict(spread)
-        for suffix, tensor in module.tensors.items():
-            for slot in self._readers.get(suffix, ()):
-                if slot.gives is None or not _may_give(slot, tensor):
-                    continue
-                raw = self._payload(tensor)
-                try:
-                    given.update(slot.gives(raw))
-                except ValueError:
-                    if any(raw):  # heads are kept with zeros in the place of payloads
-                        given[unreadable(slot)] = True
-        return given
+def _is_of(tool: Tool, members: Members) -> bool:
+    """Whether a module of a checkpoint whose other modules name a tool is quantized by it."""
+    own = {slot.suffix for template in tool.templates for slot in template.slots}
+    return len(members) > 1 and any(suffix in own and suffix not in PLAIN_SUFFIXES for suffix in members)
+
+
+def given_by(module: Module, payload: Callable[[SourceTensor], bytes], spread: Parameters) -> Parameters:
+    """What the payloads of a module's small tensors give; raises OSError where one can't be read."""
+    by_suffix = readers()
+    if by_suffix.keys().isdisjoint(module.tensors):
+        return spread
+    given = dict(spread)
+    for suffix, tensor in module.tensors.items():
+        for slot in by_suffix.get(suffix, ()):
+            if slot.gives is None or not _may_give(slot, tensor):
+                continue
+            raw = payload(tensor)
+            try:
+                given.update(slot.gives(raw))
+            except ValueError:
+                if any(raw):  # heads are kept with zeros in the place of payloads
+                    given[unreadable(slot)] = True
+    return given
 
 
 def _may_give(slot: Slot, tensor: SourceTensor) -> bool:
@@ -270,12 +292,6 @@ def _may_give(slot: Slot, tensor: SourceTensor) -> bool:
     shapes = parse(slot.shape)
     is_shape = any(unknown(one, {}) or one.of({}) == tensor.shape for one in shapes)
     return is_shape and tensor.source_dtype in slot.dtypes.split()
-
-
-def _identity(declared: Declared | Excluded | None) -> object:
-    if isinstance(declared, Declared):
-        return declared.tool, declared.format, tuple(declared.parameters.items()), declared.named
-    return declared
 
 
 def _judged(
@@ -531,7 +547,7 @@ def _unused(members: Members, elsewhere: Elsewhere) -> Outcome:
     return _held(nearest._replace(faults=lost), members, elsewhere, {})
 
 
-def _add(found: Held, module: Module, outcome: Outcome) -> None:
+def add_outcome(found: Held, module: Module, outcome: Outcome) -> None:
     """Put what became of one module among the others."""
     if outcome.finding is not None:
         finding = outcome.finding(module)
