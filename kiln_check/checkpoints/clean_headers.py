@@ -195,6 +195,24 @@ class CleanIndex(NamedTuple):
 
 def read_clean_index(path: str) -> CleanIndex:
     """Read an index; raises as `read_clean` does."""
+    text = _index_text(path)
+    found = _parsed(text)
+    weight_map = found.get("weight_map")
+    if not isinstance(weight_map, dict) or text.count('"weight_map"') != 1 or not weight_map:
+        raise UnusualError("no weight_map")
+    if text.count('.safetensors"') != len(weight_map):
+        raise UnusualError("a name twice")
+    files: dict[str, str] = {}
+    for name, file in weight_map.items():
+        if not isinstance(file, str):
+            raise UnusualError("a file without a name")
+        if file not in files:
+            files[file] = _plain(file)
+        weight_map[name] = files[file]
+    return CleanIndex(weight_map, _total_size(text, found.get("metadata")))
+
+
+def _index_text(path: str) -> str:
     source = open_file(path)
     try:
         size = source.size()
@@ -205,20 +223,14 @@ def read_clean_index(path: str) -> CleanIndex:
         source.close()
     if not raw.isascii() or b"\\" in raw:
         raise UnusualError("no plain JSON")
-    text = raw.decode("ascii")
-    found = _parsed(text)
-    weight_map = found.get("weight_map")
-    if not isinstance(weight_map, dict) or text.count('"weight_map"') != 1 or not weight_map:
-        raise UnusualError("no weight_map")
-    if not all(isinstance(name, str) and _is_plain(name) for name in set(weight_map.values())):
+    return raw.decode("ascii")
+
+
+def _plain(name: str) -> str:
+    """The name of a .safetensors file in the same folder; raises UnusualError for another."""
+    if not name.endswith(".safetensors") or os.path.basename(name) != name:
         raise UnusualError("a file out of the usual")
-    if text.count('.safetensors"') != len(weight_map):
-        raise UnusualError("a name twice")
-    return CleanIndex(weight_map, _total_size(text, found.get("metadata")))
-
-
-def _is_plain(name: str) -> bool:
-    return name.endswith(".safetensors") and os.path.basename(name) == name and "\0" not in name
+    return name
 
 
 def _total_size(text: str, metadata: object) -> int | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -28,12 +28,19 @@ from kiln_check.checkpoints.clean_headers import (
     read_clean_index,
 )
 from kiln_check.checkpoints.conventions.engine import Members, Parameters
-from kiln_check.checkpoints.conventions.registry import readers, schemes_of, suffixes, tools
+from kiln_check.checkpoints.conventions.registry import (
+    readers,
+    schemes_of,
+    suffixes,
+    tools,
+    weight_suffixes,
+)
 from kiln_check.checkpoints.conventions.template import METADATA, Scheme
 from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.files import open_file
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
 from kiln_check.checkpoints.formats.safetensors import TYPES
+from kiln_check.checkpoints.links import Unlinked
 from kiln_check.checkpoints.module_matching import (
     NOT_SPREAD,
     Held,
@@ -49,7 +56,7 @@ from kiln_check.checkpoints.plan import PREFIX, add_link, new_tensor
 from kiln_check.checkpoints.siblings import EXTRAS, deviations
 from kiln_check.checkpoints.summary import file_lines, link_lines, weights_of
 from kiln_check.constants import LONGEST_SMALL_PAYLOAD
-from kiln_check.report import OK, Report
+from kiln_check.report import OK, Report, Weight
 from kiln_check.source import BytesSource, Source
 from kiln_check.spans import FileFingerprint, OpenFiles
 from kiln_check.writer import NewTensor, lay_out
@@ -108,15 +115,15 @@ class _Clearing:
             raise UnusualError("a name that import keeps for itself")
         _compare(groups, judged)
         _check_rules(groups)
-        held = Held([], [], [])
-        for stem, group in judged:
-            group.add(stem, held)
+        links = [link for _, group in judged for link in group.held.links]
+        unlinked = [one for stem, group in judged for one in group.unlinked(stem)]
         companions = 0 if place.files else 1 + len(configs.fingerprints)
         files = [SourceFile(path, 0, 0, (), (), (), ()) for path in paths]
-        notes = (*file_lines(files), *link_lines(held.links, held.unlinked))
-        weights = weights_of(held.links, held.unlinked, ())
+        notes = (*file_lines(files), *link_lines(links, unlinked))
+        linked = tuple(weight for stem, group in judged for weight in group.linked(stem))
+        _, verified, unverified = weights_of((), unlinked, ())
         count = self._num_tensors + len(paths) + companions
-        return Report(place.path, OK, count, (), None, notes, *weights)
+        return Report(place.path, OK, count, (), None, notes, linked, verified, unverified)
 
     def _read(self) -> Sequence[str]:
         """Read all files, and return their paths in order."""
@@ -189,6 +196,7 @@ class _Clearing:
                 if group is None:
                     group = groups[kind.number, id(outcome)] = _Group(stem, kind, outcome)
                 judged.append((stem, group))
+        self._modules.clear()
         return list(groups.values()), judged
 
     def _given(self, stem: str, kind: _Kind, files: OpenFiles[Source]) -> Parameters:
@@ -229,7 +237,7 @@ def _kinds(modules: Iterable[list[str | Signature]]) -> dict[tuple[str | Signatu
         key = tuple(module)
         if key not in found:
             members = _members(key)
-            has_weight = "" in members or ".weight" in members
+            has_weight = not members.keys().isdisjoint(weight_suffixes())
             found[key] = _Kind(len(found), members, has_weight, not telling.isdisjoint(members))
     return found
 
@@ -267,16 +275,20 @@ class _Group:
             stem, {suffix: _source(stem + suffix, (dtype, *shape)) for suffix, (dtype, shape) in members}
         )
 
-    def add(self, stem: str, held: Held) -> None:
-        """Put what became of one of its modules among the others."""
+    def linked(self, stem: str) -> Iterator[Weight]:
+        """The linked weight of one of its modules."""
         cut = len(self.stem)
         for link in self.held.links:
             outer = None if link.outer is None else stem + link.outer[cut:]
-            held.links.append(
-                link._replace(weight=stem + link.weight[cut:], scale=stem + link.scale[cut:], outer=outer)
+            yield Weight(
+                stem + link.weight[cut:], link.tool, link.template, None, stem + link.scale[cut:], outer
             )
+
+    def unlinked(self, stem: str) -> Iterator[Unlinked]:
+        """The weight of one of its modules that stays as it is."""
+        cut = len(self.stem)
         for one in self.held.unlinked:
-            held.unlinked.append(one._replace(weight=stem + one.weight[cut:]))
+            yield one._replace(weight=stem + one.weight[cut:])
 
 
 def _compare(groups: Sequence[_Group], judged: Sequence[tuple[str, _Group]]) -> None:
