@@ -24,8 +24,13 @@ from kiln_check.generated.kiln_v2_records import MAX_RANK
 
 METADATA = "__metadata__"
 
+SUFFIX = ".safetensors"
+
 QUOTES = 10
 """Quotation marks of an entry: around its name, three keys, and the dtype."""
+
+MOST_COMMAS = MAX_RANK + 4
+"""Commas of an entry, and more: a list that is longer than any shape is not read into memory."""
 
 Signature: TypeAlias = "tuple[str | int, ...]"
 """The dtype and the dimensions of a tensor."""
@@ -81,11 +86,17 @@ def read_clean(path: str, lengths: dict[Signature, Lengths]) -> CleanHeader:
         UnusualError: it is out of the usual.
 
     """
+    name = os.path.basename(path)
+    if not name.endswith(SUFFIX) or not name.isprintable():
+        raise UnusualError("a file's name out of the usual")
     text, size = _header_text(path)
+    quotes = text.count('"')
+    if text.count(",") > MOST_COMMAS * (1 + quotes // QUOTES):
+        raise UnusualError("lists out of the usual")
     header = _parsed(text)
     metadata = _metadata(text, header.pop(METADATA, None))
     of_metadata = 2 + 4 * len(metadata) if f'"{METADATA}"' in text else 0
-    if text.count('"') != QUOTES * len(header) + of_metadata or not header or "" in header:
+    if quotes != QUOTES * len(header) + of_metadata or not header or "" in header:
         raise UnusualError("a key twice, or one too many")
     len_head = LEN_LENGTH + len(text)
     offsets = _put_signatures(header, len_head, size, lengths)
@@ -115,7 +126,9 @@ def _parsed(text: str) -> dict[str, Any]:
 
     try:
         found = json.loads(text, parse_float=refuse, parse_constant=refuse)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except UnusualError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise UnusualError("no JSON") from error
     if not isinstance(found, dict) or max(map(len, found), default=0) > LONGEST_NAME:
         raise UnusualError("no object of tensors")
@@ -200,7 +213,7 @@ def read_clean_index(path: str) -> CleanIndex:
     weight_map = found.get("weight_map")
     if not isinstance(weight_map, dict) or text.count('"weight_map"') != 1 or not weight_map:
         raise UnusualError("no weight_map")
-    if text.count('.safetensors"') != len(weight_map):
+    if text.count(f'{SUFFIX}"') != len(weight_map):
         raise UnusualError("a name twice")
     files: dict[str, str] = {}
     for name, file in weight_map.items():
@@ -228,7 +241,7 @@ def _index_text(path: str) -> str:
 
 def _plain(name: str) -> str:
     """The name of a .safetensors file in the same folder; raises UnusualError for another."""
-    if not name.endswith(".safetensors") or os.path.basename(name) != name:
+    if not name.endswith(SUFFIX) or os.path.basename(name) != name:
         raise UnusualError("a file out of the usual")
     return name
 

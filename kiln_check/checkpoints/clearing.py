@@ -41,21 +41,14 @@ from kiln_check.checkpoints.formats.files import open_file
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
 from kiln_check.checkpoints.formats.safetensors import TYPES
 from kiln_check.checkpoints.links import Unlinked
-from kiln_check.checkpoints.module_matching import (
-    NOT_SPREAD,
-    Held,
-    Judge,
-    Outcome,
-    add_outcome,
-    given_by,
-    marked_tool,
-    sibling_of,
-)
+from kiln_check.checkpoints.module_judge import NOT_SPREAD, Judge, given_by, marked_tool
+from kiln_check.checkpoints.module_matching import Held, add_outcome, sibling_of
 from kiln_check.checkpoints.modules import Module, Suffixes
+from kiln_check.checkpoints.outcome import EXTRAS, Outcome
 from kiln_check.checkpoints.plan import PREFIX, add_link, new_tensor
-from kiln_check.checkpoints.siblings import EXTRAS, deviations
+from kiln_check.checkpoints.siblings import deviations
 from kiln_check.checkpoints.summary import file_lines, link_lines, weights_of
-from kiln_check.constants import LONGEST_SMALL_PAYLOAD
+from kiln_check.constants import LARGEST_CLEARED, LONGEST_SMALL_PAYLOAD
 from kiln_check.report import OK, Report, Weight
 from kiln_check.source import BytesSource, Source
 from kiln_check.spans import FileFingerprint, OpenFiles
@@ -97,7 +90,7 @@ class _Clearing:
         self._modules: dict[str, list[str | Signature]] = {}
         self._parts: dict[str, _Part] = {}
         self._metadata: dict[str, str] = {}
-        self._num_tensors = 0
+        self._num_tensors = self._size = 0
         self._suffixes = Suffixes(suffixes())
         self._suffix_lengths: dict[str, int] = {}
         self._telling = readers().keys()
@@ -152,6 +145,9 @@ class _Clearing:
             if list(files).count(os.path.basename(path)) != len(header.signatures):
                 raise UnusualError("a tensor that the index has elsewhere")
         self._num_tensors += len(header.signatures)
+        self._size += header.size
+        if self._size > LARGEST_CLEARED:
+            raise UnusualError("more bytes than a Kiln file may hold")
         self._metadata.update(header.metadata)
         modules, lengths, telling = self._modules, self._suffix_lengths, self._telling
         for (name, signature), offset in zip(header.signatures.items(), header.offsets, strict=True):
