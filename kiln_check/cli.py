@@ -93,6 +93,11 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="what to print (text)")
     parser.add_argument("-q", "--quiet", action="store_true", help="leave out files that are OK")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="of checkpoints, count warnings, and weights that could not be held to any template",
+    )
     parser.set_defaults(run=_run_check, program=parser.prog.split()[0])
 
 
@@ -180,7 +185,7 @@ def _discard(stream: TextIO) -> None:
 
 def _run_check(options: argparse.Namespace) -> int:
     verdicts: Counter[str] = Counter()
-    reports = _counted(check_paths(options.paths), verdicts, options.program)
+    reports = _counted(check_paths(options.paths, strict=options.strict), verdicts, options.program)
     if options.quiet:
         reports = (report for report in reports if not report.ok)
     if options.format == "json":

@@ -39,10 +39,16 @@ def check(target: FileTarget, *, path: str | None = None) -> Report:
     return checking.check(target, path=path)
 
 
-def check_paths(paths: Sequence[str]) -> Iterator[Report]:
+def check_paths(paths: Sequence[str], *, strict: bool = False) -> Iterator[Report]:
     """Check all that the paths mean, in their order, and each checkpoint once.
 
     What means nothing, or can't be looked into, gets the verdict UNREADABLE.
+
+    Args:
+        paths: of Kiln files, checkpoints and folders; "-" for standard input.
+        strict: whether, of checkpoints, warnings count, and weights that could not be
+            held to any template.
+
     """
     folders = Folders()
     checked: set[str] = set()
@@ -53,19 +59,19 @@ def check_paths(paths: Sequence[str]) -> Iterator[Report]:
         for target in targets(path, folders):
             whole = os.path.abspath(target.path)
             if isinstance(target, (KilnPath, Failed)) or whole not in checked:
-                yield _check_target(target, folders)
+                yield _check_target(target, folders, strict)
             if not isinstance(target, (KilnPath, Failed)):
                 checked.add(whole)
 
 
-def _check_target(target: Target, folders: Folders) -> Report:
+def _check_target(target: Target, folders: Folders, strict: bool) -> Report:
     if isinstance(target, KilnPath):
         return checking.check(target.path)
     if isinstance(target, Failed):
         return _unreadable(target.path, target.error)
     from kiln_check.checkpoints.check import check_place
 
-    return check_place(target, folders.get(os.path.dirname(target.path)))
+    return check_place(target, folders.get(os.path.dirname(target.path)), strict=strict)
 
 
 def _check_standard_input() -> Report:

@@ -10,6 +10,7 @@ from kiln_check.checkpoints.clearing import clear
 from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.plan import Plan, plan
+from kiln_check.checkpoints.strict import strict as as_strict
 from kiln_check.checkpoints.summary import file_lines, foreign_lines, link_lines, weights_of
 from kiln_check.errors import KilnError, PathError
 from kiln_check.paths import checkpoint_at
@@ -19,12 +20,13 @@ from kiln_check.text import printable, quote
 from kiln_check.writer import Layout, NewTensor, lay_out
 
 
-def check_checkpoint(path: str | os.PathLike[str]) -> Report:
+def check_checkpoint(path: str | os.PathLike[str], *, strict: bool = False) -> Report:
     """Check a checkpoint of another format; only headers are read.
 
     Args:
         path: what `kiln check` takes and one checkpoint: a .safetensors or .gguf file, an
             index, or a folder with one checkpoint. A shard means all that it belongs to.
+        strict: whether warnings count, and weights that could not be held to any template.
 
     Returns:
         A Report, on the index or the first file. Findings on the checkpoint come first,
@@ -38,17 +40,23 @@ def check_checkpoint(path: str | os.PathLike[str]) -> Report:
         place = checkpoint_at(called)
     except PathError as error:
         return unreadable(called, OSError(str(error).removeprefix(f"{called}: ")))
-    return check_place(place)
+    return check_place(place, strict=strict)
 
 
-def check_place(place: Place, folder: Folder | None = None) -> Report:
+def check_place(place: Place, folder: Folder | None = None, *, strict: bool = False) -> Report:
     """Check a checkpoint; see `check_checkpoint`.
 
     Args:
         place: where its files are.
         folder: what is known of their folder, where several checkpoints of it are checked.
+        strict: whether warnings count, and weights that could not be held to any template.
 
     """
+    report = _checked(place, folder)
+    return as_strict(report) if strict else report
+
+
+def _checked(place: Place, folder: Folder | None) -> Report:
     path = place.path
     folder = Folder(os.path.dirname(path)) if folder is None else folder
     try:

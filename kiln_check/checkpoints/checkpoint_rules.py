@@ -269,6 +269,16 @@ _RULES = (
         "Fix: get the missing file, or export the model again.",
         "link",
     ),
+    CheckpointRule(
+        "not-verified",
+        "TYPE",
+        "Each quantized weight could be held to a template. Only `kiln check --strict` asks for it.\n\n"
+        "Why: what is not known is not accused, so a checkpoint can be OK of which nothing was verified.\n\n"
+        "Fix: put the config beside the checkpoint that its tool wrote; for a tool that Kiln does not know, "
+        "check without --strict.",
+        "never",
+        "warning",
+    ),
 )
 
 CHECKPOINT_RULES: dict[str, CheckpointRule] = {rule.name: rule for rule in _RULES}

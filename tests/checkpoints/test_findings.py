@@ -560,7 +560,8 @@ def test_what_the_format_allows_is_a_warning(case: str, tmp_path: Path) -> None:
 
 
 def test_each_rule_of_interop_has_a_case() -> None:
-    assert {rule for rule, _ in (*CASES.values(), *WARNINGS.values())} == set(CHECKPOINT_RULES)
+    found = {rule for rule, _ in (*CASES.values(), *WARNINGS.values())}
+    assert found == CHECKPOINT_RULES.keys() - {"not-verified"}  # which --strict alone finds
 
 
 @pytest.mark.parametrize("rule", CHECKPOINT_RULES)
