@@ -52,7 +52,7 @@ _NONE: Options = {}
 SHARED = "a scale for many weights"
 
 _ONE = "[] | [1] | [1, 1]"
-_ONE_EACH = "[*E, 1, 1]"
+_ONE_EACH = "[*E, 1, 1] | [*E]"
 _TILES = "[*E, ceil(N / r), ceil(K / c)]"
 _ROWS = "[*E, N, ceil(K / c)]"
 _STACKED = "[E, ceil(m * N / r), ceil(K / c)] | [E, m * ceil(N / r), ceil(K / c)]"
@@ -62,6 +62,7 @@ HALVES = {"gate_up_proj", "w13"}
 
 _IN_HALVES = {
     _TILES: "[*E, ceil(N / r), ceil(K / c)] | [*E, 2 * ceil(N / 2 / r), ceil(K / c)]",
+    _ONE_EACH: "[*E, 1, 1] | [*E, 2, 1] | [*E]",
 }
 
 
@@ -149,7 +150,7 @@ SPREAD_BYTES = _experts(
 SPREAD_ONE = _experts(
     "one scale, experts that share it",
     _EXPERT,
-    (FLOATS, "[E, 1, 1] | [E, m, 1]"),
+    (FLOATS, "[E, 1, 1] | [E, m, 1] | [E]"),
     ONE_SCALE,
     spread=True,
 )
