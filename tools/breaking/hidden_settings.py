@@ -1,0 +1,115 @@
+"""Changed settings of configs that headers can't show: they give the same tensors as before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tools.breaking import breaks as kinds
+from tools.breaking.breaks import Break, Setting
+from tools.breaking.documents import metadata_of, says, values_of
+from tools.breaking.folder import Tensor
+from tools.breaking.hidden_dtypes import FLOATS
+from tools.breaking.hidden_shapes import blocks
+from tools.breaking.modules import Module, quantized_modules
+
+ALIKE = (
+    ("quant_algo", "modelopt", frozenset({"mxfp4", "w4a8_mxfp4_fp8"})),
+    ("dtype", "quark", frozenset({"int4", "uint4"})),
+)
+"""A key, the quant_method of its config, and values for which a tool stores the same tensors."""
+
+
+def divides_alike(broken: Break) -> bool:
+    """Whether every weight has as many blocks of the new size as of the old."""
+    setting = _resized(broken)
+    if setting is None or not isinstance(setting.before, list):
+        return False
+    sizes = tuple(zip(setting.before, setting.after, strict=True))
+    return all(
+        blocks(length, before) == blocks(length, after)
+        for weight in _weights(broken)
+        for length, (before, after) in zip(weight.shape[-2:], sizes, strict=False)
+    )
+
+
+def is_longer_than_rows(broken: Break) -> bool:
+    """Whether the new size and the old are no less than a row of any module that takes it."""
+    setting = _resized(broken)
+    if setting is None or not isinstance(setting.before, int):
+        return False
+    lengths = list(_lengths_of_rows(broken, setting))
+    return bool(lengths) and max(lengths) <= min(setting.before, setting.after)
+
+
+def holds_any_width(broken: Break) -> bool:
+    """Whether each weight has its elements in I8 or in floats, one each."""
+    holding = FLOATS | {"I8"}
+    return broken.kind == kinds.WIDTH and all(weight.dtype in holding for weight in _weights(broken))
+
+
+def is_taken_by_none(broken: Break) -> bool:
+    """Whether MLX's config has an entry for every module, none of which has the new value."""
+    setting = broken.setting
+    if setting is None or not says(broken.broken, "mode", "affine"):
+        return False
+    names = {module.name for module in quantized_modules(broken.broken)}
+    return all(
+        setting.key in entry and entry[setting.key] != setting.after
+        for configs in (values_of(broken.broken.documents, key) for key in ("quantization_config",))
+        for config in configs
+        for entry in (config.get(name, {}) for name in names)
+    )
+
+
+def is_in_metadata(broken: Break) -> bool:
+    """Whether the file's metadata says how torchao packed each quantized module."""
+    if broken.setting is None or not says(broken.broken, "quant_method", "torchao"):
+        return False
+    names = [f"{module.name}.weight" for module in quantized_modules(broken.broken)]
+    described = (list(metadata_of(broken.broken, name)) for name in names)
+    return all(found and all("_tensor_data_names" in one for one in found) for found in described)
+
+
+def stores_the_same(broken: Break) -> bool:
+    """Whether a tool stores the same tensors for the new value as for the old."""
+    setting = broken.setting
+    return setting is not None and any(
+        setting.key == key
+        and says(broken.broken, "quant_method", method)
+        and {setting.before.lower(), setting.after.lower()} == values
+        for key, method, values in ALIKE
+    )
+
+
+def _resized(broken: Break) -> Setting | None:
+    return broken.setting if broken.kind == kinds.GROUP_SIZE else None
+
+
+def _weights(broken: Break) -> Iterator[Tensor]:
+    """The largest tensor of each quantized module."""
+    for module in quantized_modules(broken.broken):
+        yield max(module.tensors.values(), key=lambda tensor: tensor.length)
+
+
+def _lengths_of_rows(broken: Break, setting: Setting) -> Iterator[int]:
+    """The elements in a row of each module that takes a group size of AutoRound or compressed-tensors.
+
+    Of words of 32 bits: AutoRound has them down the columns, compressed-tensors along the rows.
+    """
+    for module in quantized_modules(broken.broken):
+        entry = _entry(broken.broken.documents["config.json"]["quantization_config"], module)
+        if entry.get("group_size") == setting.after and "qweight" in module.tensors:
+            yield 32 * module.tensors["qweight"].shape[0] // entry["bits"]
+        elif entry.get("group_size") == setting.after and "weight_packed" in module.tensors:
+            yield 32 * module.tensors["weight_packed"].shape[1] // entry["num_bits"]
+
+
+def _entry(config: dict[str, Any], module: Module) -> dict[str, Any]:
+    """What a config says of a module: by its name in AutoRound, by expressions in compressed-tensors."""
+    for group in config.get("config_groups", {}).values():
+        targets = (target.removeprefix("re:") for target in group["targets"])
+        if any(re.match(target, module.name) for target in targets):
+            return dict(group["weights"])
+    return {**config, **config.get("extra_config", {}).get(module.name, {})}
