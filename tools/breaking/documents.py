@@ -21,9 +21,9 @@ def values_of(document: Any, key: str) -> Iterator[Any]:
             yield from values_of(item, key)
 
 
-def says(checkpoint: Checkpoint, key: str, *values: Any) -> bool:
+def says(documents: Any, key: str, *values: Any) -> bool:
     """Whether a key has one of these values somewhere, and no other anywhere."""
-    found = list(values_of(checkpoint.documents, key))
+    found = list(values_of(documents, key))
     return bool(found) and all(value in values for value in found)
 
 

@@ -11,7 +11,7 @@ FLOATS = frozenset({"BF16", "F16", "F32"})
 
 def is_cast(broken: Break) -> bool:
     """Whether a float becomes another float of at least 16 bits."""
-    return broken.kind == kinds.DTYPE and all(
+    return _is_of_dtype(broken) and all(
         change.after is not None and {change.before.dtype, change.after.dtype} <= FLOATS
         for change in broken.changes
     )
@@ -19,7 +19,7 @@ def is_cast(broken: Break) -> bool:
 
 def holds_powers_of_two(broken: Break) -> bool:
     """Whether scales of exponents alone become F32."""
-    return all(_becomes(change, "F8_E8M0", "F32") for change in broken.changes) and _is_of_dtype(broken)
+    return _is_of_dtype(broken) and all(_becomes(change, "F8_E8M0", "F32") for change in broken.changes)
 
 
 def is_unconverted(broken: Break) -> bool:
@@ -38,8 +38,7 @@ def holds_pairs(broken: Break) -> bool:
         change.after is not None
         and {change.before.dtype, change.after.dtype} == {"I8", "U8"}
         and change.suffix == "weight"
-        and change.module["scale"].dtype == "F8_E8M0"
-        and change.module["scale"].shape == (*change.before.shape[:-1], 2 * change.before.shape[-1] // 32)
+        and _has_a_scale_for_32(change)
         for change in broken.changes
     )
 
@@ -68,6 +67,11 @@ def _is_of_dtype(broken: Break) -> bool:
 
 def _becomes(change: Change, before: str, after: str) -> bool:
     return change.after is not None and (change.before.dtype, change.after.dtype) == (before, after)
+
+
+def _has_a_scale_for_32(change: Change) -> bool:
+    scale, shape = change.module.get("scale"), change.before.shape
+    return scale is not None and scale[:2] == ("F8_E8M0", (*shape[:-1], 2 * shape[-1] // 32))
 
 
 def _stays_beside_its_scale(change: Change) -> bool:

@@ -36,7 +36,7 @@ def is_of_the_cache(broken: Break) -> bool:
 
 def is_an_order_of_columns(broken: Break) -> bool:
     """Whether g_idx is gone from all modules, or from one where the config says that columns are in order."""
-    in_order = _is_removed(broken) and says(broken.broken, "desc_act", False)
+    in_order = _is_removed(broken) and says(broken.broken.documents, "desc_act", False)
     return (in_order or _none_is_left(broken)) and _all_are(broken, "g_idx")
 
 
@@ -49,28 +49,27 @@ def is_a_second_label(broken: Break) -> bool:
     """Whether the file's metadata gives the format of a module whose label is gone."""
     if not _is_removed(broken) or not _all_are(broken, "comfy_quant"):
         return False
-    found = metadata_of(broken.broken, "_quantization_metadata")
-    return any(broken.names & one["layers"].keys() for one in found)
+    found = values_of(list(metadata_of(broken.broken, "_quantization_metadata")), "layers")
+    return any(broken.names & layers.keys() for layers in found)
 
 
 def may_be_folded(broken: Break) -> bool:
     """Whether the factors of inputs are gone that ModelOpt may multiply into the layer before."""
     algorithms = ("W4A16_AWQ", "W4A8_AWQ", "NVFP4_AWQ", "W8A8_SQ_PER_CHANNEL")
-    smoothed = says(broken.broken, "quant_algo", *algorithms)
+    smoothed = says(broken.broken.documents, "quant_algo", *algorithms)
     return smoothed and _is_removed(broken) and _all_are(broken, "pre_quant_scale")
 
 
 def is_of_training(broken: Break) -> bool:
     """Whether FP-Quant's rotation of gradients is gone where those are not quantized."""
-    in_full = says(broken.broken, "backward_dtype", "bf16")
+    in_full = says(broken.broken.documents, "backward_dtype", "bf16")
     return in_full and _is_removed(broken) and _all_are(broken, "backward_hadamard_matrix")
 
 
 def is_always_zero(broken: Break) -> bool:
     """Whether zero points of symmetric weights, dense in compressed-tensors, are gone or of another dtype."""
-    weights = list(values_of(broken.broken.documents, "weights"))
-    symmetric = bool(weights) and all(one.get("symmetric") is True for one in weights)
-    dense = symmetric and says(broken.broken, "format", "dense")
+    symmetric = says({"weights": list(values_of(broken.broken.documents, "weights"))}, "symmetric", True)
+    dense = symmetric and says(broken.broken.documents, "format", "dense")
     changed = _is_removed(broken) or broken.kind == kinds.DTYPE
     return dense and changed and _all_are(broken, "weight_zero_point")
 

@@ -52,20 +52,19 @@ def holds_any_width(broken: Break) -> bool:
 def is_taken_by_none(broken: Break) -> bool:
     """Whether MLX's config has an entry for every module, none of which has the new value."""
     setting = broken.setting
-    if setting is None or not says(broken.broken, "mode", "affine"):
+    if setting is None or not says(broken.broken.documents, "mode", "affine"):
         return False
-    names = {module.name for module in quantized_modules(broken.broken)}
+    names = [module.name for module in quantized_modules(broken.broken)]
     return all(
         setting.key in entry and entry[setting.key] != setting.after
-        for configs in (values_of(broken.broken.documents, key) for key in ("quantization_config",))
-        for config in configs
+        for config in values_of(broken.broken.documents, "quantization")
         for entry in (config.get(name, {}) for name in names)
     )
 
 
 def is_in_metadata(broken: Break) -> bool:
     """Whether the file's metadata says how torchao packed each quantized module."""
-    if broken.setting is None or not says(broken.broken, "quant_method", "torchao"):
+    if broken.setting is None or not says(broken.broken.documents, "quant_method", "torchao"):
         return False
     names = [f"{module.name}.weight" for module in quantized_modules(broken.broken)]
     described = (list(metadata_of(broken.broken, name)) for name in names)
@@ -77,7 +76,7 @@ def stores_the_same(broken: Break) -> bool:
     setting = broken.setting
     return setting is not None and any(
         setting.key == key
-        and says(broken.broken, "quant_method", method)
+        and says(broken.broken.documents, "quant_method", method)
         and {setting.before.lower(), setting.after.lower()} == values
         for key, method, values in ALIKE
     )
@@ -98,12 +97,15 @@ def _lengths_of_rows(broken: Break, setting: Setting) -> Iterator[int]:
 
     Of words of 32 bits: AutoRound has them down the columns, compressed-tensors along the rows.
     """
-    for module in quantized_modules(broken.broken):
-        entry = _entry(broken.broken.documents["config.json"]["quantization_config"], module)
-        if entry.get("group_size") == setting.after and "qweight" in module.tensors:
-            yield 32 * module.tensors["qweight"].shape[0] // entry["bits"]
-        elif entry.get("group_size") == setting.after and "weight_packed" in module.tensors:
-            yield 32 * module.tensors["weight_packed"].shape[1] // entry["num_bits"]
+    for config in values_of(broken.broken.documents, "quantization_config"):
+        for module in quantized_modules(broken.broken):
+            entry = _entry(config, module)
+            if entry.get("group_size") != setting.after:
+                continue
+            if "qweight" in module.tensors and entry.get("bits"):
+                yield 32 * module.tensors["qweight"].shape[0] // entry["bits"]
+            if "weight_packed" in module.tensors and entry.get("num_bits"):
+                yield 32 * module.tensors["weight_packed"].shape[1] // entry["num_bits"]
 
 
 def _entry(config: dict[str, Any], module: Module) -> dict[str, Any]:

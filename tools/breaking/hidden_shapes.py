@@ -34,7 +34,7 @@ def has_as_many_blocks(broken: Break) -> bool:
 
 def fits_its_columns(broken: Break) -> bool:
     """Whether a weight with inputs along its rows has one scale for each column, before and after."""
-    transposed = says(broken.broken, "quant_method", "eetq", "fbgemm_fp8")
+    transposed = says(broken.broken.documents, "quant_method", "eetq", "fbgemm_fp8")
     return transposed and broken.kind in RESHAPED and _all_fit(broken, _is_spread_over_columns)
 
 
@@ -56,6 +56,7 @@ def has_rows_of_any_length(broken: Break) -> bool:
     """Whether quanto's packed rows change in length: each has one scale, be it a group or a row."""
     return broken.kind in (kinds.COLUMN_MORE, kinds.COLUMN_LESS) and all(
         change.suffix == "weight._data._data"
+        and "weight._scale" in change.module
         and change.module["weight._scale"].shape in [(pack * change.before.shape[0], 1) for pack in (2, 4)]
         for change in broken.changes
     )
@@ -76,7 +77,7 @@ def is_one_for_each_expert(broken: Break) -> bool:
 
 def is_of_another_matrix(broken: Break) -> bool:
     """Whether exchanged tensors of SDNQ's packed weights, which lie in one run, make sound modules."""
-    if broken.kind != kinds.EXCHANGED or not says(broken.broken, "quant_method", "sdnq"):
+    if broken.kind != kinds.EXCHANGED or not says(broken.broken.documents, "quant_method", "sdnq"):
         return False
     return all(
         change.after is not None
@@ -178,17 +179,17 @@ def _has_as_many_groups(checkpoint: Checkpoint, change: Change) -> bool:
 
 def _is_sound_run(checkpoint: Checkpoint, module: Mapping[str, Tensor]) -> bool:
     """Whether a scale divides SDNQ's run of packed elements in the groups that the config's size gives."""
-    unusual = ("use_codebook", "use_quantized_matmul", "use_svd")
-    if any(any(values_of(checkpoint.documents, key)) for key in unusual):
+    usual = all(
+        says(checkpoint.documents, key, False) for key in ("use_codebook", "use_quantized_matmul", "use_svd")
+    )
+    sizes = set(values_of(checkpoint.documents, "group_size"))
+    found = {re.sub(r"\D*(\d*).*", r"\1", name) for name in values_of(checkpoint.documents, "weights_dtype")}
+    packed = {"weight", "scale"} <= module.keys() and module["weight"].dtype == "U8"
+    if not usual or not packed or len(sizes) != 1 or len(found) != 1 or len(module["scale"].shape) < 2:
         return False
-    (size,) = set(values_of(checkpoint.documents, "group_size"))
-    (name,) = set(values_of(checkpoint.documents, "weights_dtype"))
-    found = re.search(r"\d+", name)
-    if found is None or module["weight"].dtype != "U8":
-        return False
-    bits = int(found[0])
-    elements, (rows, *groups, _) = 8 * module["weight"].num_elements // bits, module["scale"].shape
-    columns, rest = divmod(elements, rows)
+    size, bits = sizes.pop(), int(found.pop() or 8)
+    rows, *groups, _ = module["scale"].shape
+    columns, rest = divmod(8 * module["weight"].num_elements // bits, rows)
     return rest == 0 and math.prod(groups) == _groups_of_sdnq(columns, size or 4 * 2**bits)
 
 

@@ -104,7 +104,7 @@ UNSEEABLE: tuple[tuple[Callable[[Break], bool], str], ...] = (
     (hidden_settings.divides_alike, "Blocks of both sizes divide these matrices into as many."),
     (
         hidden_settings.is_longer_than_rows,
-        "A row that is no longer than a group is one group: both sizes give the modules that take them as many.",
+        "A row that is no longer than a group is one group, by both sizes, in each module that takes them.",
     ),
     (
         hidden_settings.holds_any_width,
@@ -112,7 +112,7 @@ UNSEEABLE: tuple[tuple[Callable[[Break], bool], str], ...] = (
     ),
     (
         hidden_settings.is_taken_by_none,
-        "Each quantized module has an entry of its own in the config: none takes what it says for the others.",
+        "Each quantized module has an entry of its own in the config: none takes what is for all others.",
     ),
     (
         hidden_settings.is_in_metadata,
