@@ -43,16 +43,6 @@ def holds_pairs(broken: Break) -> bool:
     )
 
 
-def is_a_shape(broken: Break) -> bool:
-    """Whether a list of dimensions changes the width of its integers."""
-    return _is_of_dtype(broken) and all(
-        change.after is not None
-        and "shape" in change.suffix
-        and {change.before.dtype, change.after.dtype} == {"I32", "I64"}
-        for change in broken.changes
-    )
-
-
 def is_a_width(broken: Break) -> bool:
     """Whether HQQ's width of an element becomes F32."""
     return _is_of_dtype(broken) and all(

@@ -11,7 +11,6 @@ from tools.breaking.breaks import Break, Setting
 from tools.breaking.documents import metadata_of, says, values_of
 from tools.breaking.folder import Tensor
 from tools.breaking.hidden_dtypes import FLOATS
-from tools.breaking.hidden_shapes import blocks
 from tools.breaking.modules import Module, quantized_modules
 
 ALIKE = (
@@ -21,23 +20,10 @@ ALIKE = (
 """A key, the quant_method of its config, and values for which a tool stores the same tensors."""
 
 
-def divides_alike(broken: Break) -> bool:
-    """Whether every weight has as many blocks of the new size as of the old."""
-    setting = _resized(broken)
-    if setting is None or not isinstance(setting.before, list):
-        return False
-    sizes = tuple(zip(setting.before, setting.after, strict=True))
-    return all(
-        blocks(length, before) == blocks(length, after)
-        for weight in _weights(broken)
-        for length, (before, after) in zip(weight.shape[-2:], sizes, strict=False)
-    )
-
-
 def is_longer_than_rows(broken: Break) -> bool:
     """Whether the new size and the old are no less than a row of any module that takes it."""
-    setting = _resized(broken)
-    if setting is None or not isinstance(setting.before, int):
+    setting = broken.setting
+    if setting is None or broken.kind != kinds.GROUP_SIZE or not isinstance(setting.before, int):
         return False
     lengths = list(_lengths_of_rows(broken, setting))
     return bool(lengths) and max(lengths) <= min(setting.before, setting.after)
@@ -80,10 +66,6 @@ def stores_the_same(broken: Break) -> bool:
         and {setting.before.lower(), setting.after.lower()} == values
         for key, method, values in ALIKE
     )
-
-
-def _resized(broken: Break) -> Setting | None:
-    return broken.setting if broken.kind == kinds.GROUP_SIZE else None
 
 
 def _weights(broken: Break) -> Iterator[Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from tools.breaking import breaks as kinds
 from tools.breaking.breaks import Break, Change
@@ -145,12 +146,12 @@ def _covers_in_blocks(partner: Tensor, before: Tensor, after: Tensor) -> bool:
         return False  # groups of packed or integer elements are whole
     lengths = zip(counts, before.shape, after.shape, strict=True)
     return all(
-        count == old == new or any(count == blocks(old, size) == blocks(new, size) for size in BLOCKS)
+        count == old == new or any(count == _blocks(old, size) == _blocks(new, size) for size in BLOCKS)
         for count, old, new in lengths
     )
 
 
-def blocks(length: int, size: int) -> int:
+def _blocks(length: int, size: int) -> int:
     """How many blocks of a size cover a length."""
     return -(-length // size)
 
@@ -159,13 +160,13 @@ def _covers_in_tiles(partner: Tensor, before: Tensor, after: Tensor) -> bool:
     return partner.dtype == "F8_E8M0" and all(
         len(one.shape) == 2
         and one.dtype.startswith("F8")
-        and partner.num_elements == _tiled(one.shape[0], 128) * _tiled(blocks(one.shape[1], 32), 4)
+        and partner.num_elements == _tiled(one.shape[0], 128) * _tiled(_blocks(one.shape[1], 32), 4)
         for one in (before, after)
     )
 
 
 def _tiled(length: int, side: int) -> int:
-    return side * blocks(length, side)
+    return side * _blocks(length, side)
 
 
 def _has_as_many_groups(checkpoint: Checkpoint, change: Change) -> bool:
@@ -174,23 +175,27 @@ def _has_as_many_groups(checkpoint: Checkpoint, change: Change) -> bool:
         return False
     sizes = (size for size in values_of(checkpoint.documents, "group_size") if isinstance(size, int))
     lengths = (change.before.shape[-1], change.after.shape[-1])
-    return any({blocks(length, size) for length in lengths} == {scale.shape[-1]} for size in sizes)
+    return any({_blocks(length, size) for length in lengths} == {scale.shape[-1]} for size in sizes)
 
 
 def _is_sound_run(checkpoint: Checkpoint, module: Mapping[str, Tensor]) -> bool:
     """Whether a scale divides SDNQ's run of packed elements in the groups that the config's size gives."""
-    usual = all(
-        says(checkpoint.documents, key, False) for key in ("use_codebook", "use_quantized_matmul", "use_svd")
-    )
-    sizes = set(values_of(checkpoint.documents, "group_size"))
-    found = {re.sub(r"\D*(\d*).*", r"\1", name) for name in values_of(checkpoint.documents, "weights_dtype")}
-    packed = {"weight", "scale"} <= module.keys() and module["weight"].dtype == "U8"
-    if not usual or not packed or len(sizes) != 1 or len(found) != 1 or len(module["scale"].shape) < 2:
+    documents = checkpoint.documents
+    usual = all(says(documents, key, False) for key in ("use_codebook", "use_quantized_matmul", "use_svd"))
+    sizes, bits = set(values_of(documents, "group_size")), _packed_bits(documents)
+    weight, scale = module.get("weight"), module.get("scale")
+    if not usual or len(sizes) != 1 or bits is None or weight is None or scale is None:
         return False
-    size, bits = sizes.pop(), int(found.pop() or 8)
-    rows, *groups, _ = module["scale"].shape
-    columns, rest = divmod(8 * module["weight"].num_elements // bits, rows)
-    return rest == 0 and math.prod(groups) == _groups_of_sdnq(columns, size or 4 * 2**bits)
+    rows, *groups, _ = scale.shape
+    columns, rest = divmod(8 * weight.length // bits, rows)
+    return rest == 0 and math.prod(groups) == _groups_of_sdnq(columns, sizes.pop() or 4 * 2**bits)
+
+
+def _packed_bits(documents: Mapping[str, Any]) -> int | None:
+    """The bits of an element in SDNQ's config, where bytes hold several or parts."""
+    found = [re.search(r"\d+", str(name)) for name in values_of(documents, "weights_dtype")]
+    widths = {int(one[0]) for one in found if one is not None}
+    return min(widths) if len(widths) == 1 and widths < set(range(1, 8)) else None
 
 
 def _groups_of_sdnq(columns: int, size: int) -> int:

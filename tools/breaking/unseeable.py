@@ -69,7 +69,6 @@ UNSEEABLE: tuple[tuple[Callable[[Break], bool], str], ...] = (
         hidden_dtypes.holds_pairs,
         "Two 4-bit elements share a byte: I8 and U8 are two names of the same bytes.",
     ),
-    (hidden_dtypes.is_a_shape, "Tools write a shape in I32 and in I64."),
     (hidden_dtypes.is_a_width, "HQQ writes the bits of an element as an integer or as a float."),
     (
         hidden_removals.is_of_activations,
@@ -101,7 +100,6 @@ UNSEEABLE: tuple[tuple[Callable[[Break], bool], str], ...] = (
         "The zero points of symmetric weights are all 0: a dense checkpoint is read without them, or with "
         "them in any dtype.",
     ),
-    (hidden_settings.divides_alike, "Blocks of both sizes divide these matrices into as many."),
     (
         hidden_settings.is_longer_than_rows,
         "A row that is no longer than a group is one group, by both sizes, in each module that takes them.",
