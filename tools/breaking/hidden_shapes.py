@@ -186,6 +186,8 @@ def _is_sound_run(checkpoint: Checkpoint, module: Mapping[str, Tensor]) -> bool:
     weight, scale = module.get("weight"), module.get("scale")
     if not usual or len(sizes) != 1 or bits is None or weight is None or scale is None:
         return False
+    if len(scale.shape) < 2:
+        return False
     rows, *groups, _ = scale.shape
     columns, rest = divmod(8 * weight.length // bits, rows)
     return rest == 0 and math.prod(groups) == _groups_of_sdnq(columns, sizes.pop() or 4 * 2**bits)
