@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -77,6 +78,7 @@ WHOLE = {"weight": tensor("F8_E4M3", 64, 192), "weight_scale": tensor("F32"), "i
 ROWS = {"weight": tensor("F8_E4M3", 64, 192), "weight_scale": tensor("F32", 64, 1)}
 BLOCKS = {"weight": tensor("F8_E4M3", 130, 200), "weight_scale_inv": tensor("F32", 2, 2)}
 SPACED = {"weight": tensor("F8_E4M3", 130, 200), "weight_scale": tensor("F32", 2, 1, 2, 1)}
+FUSED = {"weight": tensor("F8_E4M3", 4, 130, 200), "weight_scale_inv": tensor("F32", 4, 2, 2)}
 GROUPS = {"weight": tensor("U8", 64, 96), "weight_scale": tensor("U8", 64, 6)}
 COLUMNS = {"weight": tensor("I8", 128, 96), "weight_scales": tensor("F16", 96)}
 EXPERTS = {"down_proj": tensor("F8_E4M3", 2, 64, 96), "down_proj_scale": tensor("F32", 2, 96, 1)}
@@ -108,6 +110,8 @@ HIDDEN: list[tuple[str, dict[str, Tensor], str, Tensor, dict[str, Any], str | No
     (kinds.ROW_LESS, SPACED, "weight", tensor("F8_E4M3", 129, 200), {}, "has_as_many_blocks"),
     (kinds.ROW_LESS, SPACED, "weight", tensor("F8_E4M3", 128, 200), {}, None),
     (kinds.COLUMN_LESS, GROUPS, "weight", tensor("U8", 64, 95), {}, None),
+    (kinds.COLUMN_LESS, FUSED, "weight", tensor("F8_E4M3", 4, 130, 199), {}, "has_as_many_blocks"),
+    (kinds.ROW_MORE, FUSED, "weight", tensor("F8_E4M3", 5, 130, 200), {}, None),
     (kinds.ROW_MORE, COLUMNS, "weight", tensor("I8", 129, 96), EETQ, "fits_its_columns"),
     (kinds.ROW_MORE, COLUMNS, "weight", tensor("I8", 129, 96), {"quant_method": "fp8"}, None),
     (kinds.COLUMN_MORE, COLUMNS, "weight", tensor("I8", 128, 97), EETQ, None),
@@ -260,6 +264,13 @@ def test_a_label_may_be_gone_that_the_metadata_gives(real: list[Break]) -> None:
     for name in ("c2q-mxfp8", "c2q-nvfp4-meta"):
         assert set(of(real, name, *labels)) == {REASONS["is_a_second_label"], REASONS["is_a_label"]}
     assert set(of(real, "c2q-int8-row", *labels)) == {None, REASONS["is_a_label"]}
+    module = {"weight": tensor("I8", 4, 4), "comfy_quant": tensor("U8", 9)}
+    broken = changed(kinds.REMOVED, module, "comfy_quant", None)
+    left = {**broken.broken.tensors, "other.comfy_quant": tensor("U8", 9)}
+    for name, reason in (("m", REASONS["is_a_second_label"]), ("other", None)):
+        metadata = {"a": {"_quantization_metadata": json.dumps({"layers": {name: {"format": "nvfp4"}}})}}
+        described = broken.broken._replace(tensors=left, metadata=metadata)
+        assert reason_for(broken._replace(broken=described)) == reason
 
 
 # --- settings
