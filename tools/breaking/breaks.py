@@ -46,9 +46,10 @@ class Change(NamedTuple):
         return self.module[self.suffix]
 
 
-class Resized(NamedTuple):
-    """A group size of a config, or rows and columns of a block, before and after."""
+class Setting(NamedTuple):
+    """What a key of a config says, before and after."""
 
+    key: str
     before: Any
     after: Any
 
@@ -62,7 +63,7 @@ class Break(NamedTuple):
         broken: the checkpoint afterwards.
         names: the names of which an error must have one; empty where any error will do.
         changes: of tensors of safetensors files.
-        resized: of a config's group size.
+        setting: of a config.
         padded: whether no more of a GGUF file's payloads changes than what pads them.
 
     """
@@ -72,5 +73,5 @@ class Break(NamedTuple):
     broken: Checkpoint
     names: frozenset[str]
     changes: tuple[Change, ...] = ()
-    resized: Resized | None = None
+    setting: Setting | None = None
     padded: bool = False

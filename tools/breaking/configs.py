@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tools.breaking import breaks as kinds
-from tools.breaking.breaks import Break, Resized
+from tools.breaking.breaks import Break, Setting
 from tools.breaking.folder import INDEX_SUFFIX, Checkpoint
 
 GROUP_SIZES = frozenset({"block_size", "block_structure", "group_size", "weight_block_size"})
@@ -61,9 +61,8 @@ def config_breaks(checkpoint: Checkpoint) -> Iterator[Break]:
                 if key == said.key and owner[key] == value and type(owner[key]) is type(value):
                     owner[key] = other
             what = f"config: {said.key} {said.value} to {json.dumps(other)}"
-            resized = Resized(value, other) if said.kind == kinds.GROUP_SIZE else None
             broken = checkpoint._replace(documents=documents)
-            yield Break(said.kind, what, broken, frozenset(), resized=resized)
+            yield Break(said.kind, what, broken, frozenset(), setting=Setting(said.key, value, other))
 
 
 def _kind_of(key: str) -> str | None:

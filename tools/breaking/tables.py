@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tools.breaking.breaks import KINDS
 from tools.breaking.judging import Judged, Outcome
@@ -41,6 +41,30 @@ FAMILIES = {
 """Tools and families of models, by how the names of the zoo's checkpoints begin."""
 
 COMMAND = "tools/break_checkpoints.py --markdown docs/reference/breaking.md"
+
+INTRODUCTION = (
+    "`tools/break_checkpoints.py` takes the checkpoints in `tests/data/zoo`, which tools of many kinds",
+    "wrote, changes one thing in each, in every way that applies, and runs `kiln check` on the result. It",
+    "breaks one module of each sort: a row or a column more or less, two dimensions swapped, a dtype",
+    "replaced, a tensor removed or exchanged with that of another module. It also changes what the config",
+    "says of the weights.",
+    "",
+    "A break of a tensor is noticed where an error names it, its module, or another tensor of the module.",
+    "One of a config is noticed where there is any error.",
+)
+
+MEANING = (
+    "The first percentage counts every break. The second leaves out those that nobody can see who reads no",
+    "payloads: the broken checkpoint is one that a tool could have written, of a model of another shape or",
+    "with another choice of the tool. A break is left out only if a check misses it and a rule in",
+    "`tools/breaking/unseeable.py` says why it can't be seen; so the second percentage is the share that a",
+    "check notices of the breaks that it could notice. `--at-least` holds that one to a limit.",
+    "",
+    "In the tables, the column *headers can't show* counts what is left out, and *error names another* the",
+    "breaks that give an error which names some other module.",
+    "",
+    "`tools/break_checkpoints.py --list-missed` prints every break that is missed, below its reason.",
+)
 
 
 def family_of(name: str) -> str:
@@ -131,21 +155,34 @@ def text(judged: Sequence[Judged]) -> str:
     return "\n".join([*lines, total_line(outcomes)])
 
 
+def _by_count(reasons: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Reasons with their counts, the most frequent first."""
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _missed_items(outcomes: Sequence[Outcome]) -> list[str]:
+    """An item of a list for each break that is missed without a reason."""
+    return [
+        f"- {outcome.checkpoint}: {outcome.kind}: `{outcome.what}`"
+        for outcome in outcomes
+        if not outcome.noticed and outcome.reason is None
+    ]
+
+
 def markdown(judged: Sequence[Judged]) -> str:
     """The page of the documentation."""
     outcomes = outcomes_of(judged)
     reasons = Counter(outcome.reason for outcome in outcomes if outcome.reason is not None)
     lines = [
+        f"<!-- `{COMMAND}` makes this page: do not edit it. -->",
+        "",
         "# What a check notices",
         "",
-        f"`tools/break_checkpoints.py` takes the {len(judged)} checkpoints in `tests/data/zoo`, which tools",
-        "of many kinds wrote, breaks each in every way that applies, and checks it. A break is noticed where",
-        "an error names the tensor that is broken, another of its module, or the module; one of a config,",
-        "where there is any error. One module of each sort is broken in each checkpoint.",
+        *INTRODUCTION,
         "",
-        total_line(outcomes),
+        f"In {len(judged)} checkpoints, {total_line(outcomes)}",
         "",
-        f"This page is made by `{COMMAND}`.",
+        *MEANING,
         "",
         "## By what wrote the checkpoint",
         "",
@@ -157,11 +194,15 @@ def markdown(judged: Sequence[Judged]) -> str:
         "",
         "## What headers can't show",
         "",
+        "These breaks make another sound checkpoint, as far as headers and configs tell.",
+        "",
         "| breaks | reason |",
         "|--:|---|",
-        *(f"| {count} | {reason} |" for reason, count in reasons.most_common()),
+        *(f"| {count} | {reason} |" for reason, count in _by_count(reasons)),
         "",
-        "`tools/break_checkpoints.py --list-missed` prints each of them.",
+        "## What headers can show and a check misses",
+        "",
+        *(_missed_items(outcomes) or ["Nothing."]),
     ]
     if refused := refusals(judged):
         lines += ["", "## Refused unbroken", "", "These are not broken:", ""]
