@@ -34,14 +34,14 @@ class Checkpoint(NamedTuple):
     """A checkpoint in shards.
 
     Attributes:
-        index: path of model.safetensors.index.json.
+        index_path: of model.safetensors.index.json.
         shards: paths of the shards.
         num_tensors: number of tensors in all shards.
         headers: size of the JSON headers of all shards in bytes.
 
     """
 
-    index: Path
+    index_path: Path
     shards: list[Path]
     num_tensors: int
     headers: int
