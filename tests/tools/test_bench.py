@@ -129,3 +129,16 @@ def test_a_header_is_the_one_that_safetensors_writes(tmp_path: Path) -> None:
     assert [entry.get("shape") for entry in theirs.values()] == [
         entry.get("shape") for entry in ours.values()
     ]
+
+
+def test_a_module_has_the_tensors_of_nvfp4(tmp_path: Path) -> None:
+    made = build_checkpoint(tmp_path / "model", 12, 3)
+    down = "model.layers.0.mlp.experts.0.down_proj"
+    entries = {name: (one.get("dtype"), one.get("shape")) for name, one in header_of(made.shards[2]).items()}
+    assert entries == {
+        "__metadata__": (None, None),
+        f"{down}.input_scale": ("F32", []),
+        f"{down}.weight_scale_2": ("F32", []),
+        f"{down}.weight_scale": ("F8_E4M3", [2048, 768 // 16]),
+        f"{down}.weight": ("U8", [2048, 768 // 2]),
+    }
