@@ -1,0 +1,1 @@
+"""What the bench consists of: its files, its measurements, its tables."""
