@@ -110,7 +110,7 @@ CURRENT = (
     _template(
         "int8_tensorwise",
         _weight("I8"),
-        _scale(ROWS),
+        _scale("[*E, N, 1]"),
         holds=Hold("i8", "K", ".weight_scale"),
         per_row=True,
     ),

@@ -227,7 +227,7 @@ BY_ALGORITHM: Mapping[str, tuple[Template, ...]] = {
             if algorithm in FUSED_FORMATS and template.holds != SWIZZLED
             for one in _experts(template)
         ),
-        *((DOWN_COLUMNS,) if algorithm == "NVFP4" else ()),
+        *((_with_facts(algorithm, DOWN_COLUMNS),) if algorithm == "NVFP4" else ()),
     )
     for algorithm, templates in (
         (name, tuple(_with_facts(name, one) for one in templates)) for name, templates in MODULES.items()
