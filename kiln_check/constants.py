@@ -73,6 +73,9 @@ LONGEST_INDEX = 100_000_000
 LONGEST_CONFIG = 1 << 22
 """Bytes of a config that are read: the largest known lists each layer of a large model in 1 MiB."""
 
+LARGEST_CLEARED = 1 << 60
+"""Bytes of a checkpoint's files: a Kiln file of them has offsets of less than 64 bits, whatever is added."""
+
 LONGEST_SMALL_PAYLOAD = 1 << 10
 """Bytes that are read of a payload to make a plan: a weight_shape has 16."""
 

@@ -6,6 +6,7 @@ import os
 
 from kiln_check.checking import check_source, unreadable
 from kiln_check.checkpoints.checkpoint import read_place
+from kiln_check.checkpoints.clearing import clear
 from kiln_check.checkpoints.folder import Folder, Place
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.plan import Plan, plan
@@ -49,7 +50,11 @@ def check_place(place: Place, folder: Folder | None = None) -> Report:
 
     """
     path = place.path
+    folder = Folder(os.path.dirname(path)) if folder is None else folder
     try:
+        cleared = clear(place, folder)
+        if cleared is not None:
+            return cleared
         made = plan(read_place(place, folder))
         return report_on(made, lay_out(made.tensors), path)
     except OSError as error:

@@ -37,6 +37,13 @@ class Suffixes:
         self._by_leaf = by_leaf
         self._leaves: dict[str, str] = {}
 
+    def length_after(self, leaf: str) -> int | None:
+        """Length of the suffix of names whose part after the last dot is `leaf`; None where it takes more."""
+        dotted = self._by_leaf.get(leaf)
+        if dotted is None:
+            return len(self.parted(f".{leaf}")[1])
+        return len(dotted[0]) if len(dotted) == 1 and dotted[0] == f".{leaf}" else None
+
     def parted(self, name: str) -> tuple[str, str]:
         """The module's name, and the suffix; "" where the name ends with none."""
         leaf = name[name.rfind(".") + 1 :]

@@ -80,7 +80,7 @@ def plan(checkpoint: Checkpoint) -> Plan:
         name, fault = _kept_name(FILE, path)
         tensors[name] = _bytes_of(Span(path, 0, fingerprint.size, fingerprint))
         findings += fault
-    links = [link for link in held.links if _add_link(link, tensors)]
+    links = [link for link in held.links if add_link(link, tensors)]
     findings.sort(key=lambda one: ORDER[one.rule])
     return Plan(checkpoint, tensors, links, held.unlinked, findings)
 
@@ -114,7 +114,7 @@ def _stored(file: SourceFile, checkpoint: Checkpoint) -> tuple[dict[str, NewTens
             continue
         fault = _storing_fault(part)
         if fault is None:
-            tensors[name] = _new_tensor(part, fingerprint)
+            tensors[name] = new_tensor(part, fingerprint)
         else:
             findings.append(fault)
     return tensors, findings
@@ -124,7 +124,8 @@ def _bytes_of(span: Span) -> NewTensor:
     return NewTensor("u8", [span.length], span)
 
 
-def _new_tensor(tensor: SourceTensor, fingerprint: FileFingerprint) -> NewTensor:
+def new_tensor(tensor: SourceTensor, fingerprint: FileFingerprint) -> NewTensor:
+    """A tensor as import writes it, not linked; its file is in the fingerprint's state."""
     _, tag, block_elements, block_bytes = tensor.type
     span = Span(tensor.path, tensor.offset, tensor.length, fingerprint)
     return NewTensor(
@@ -170,7 +171,7 @@ def _escaped(name: str) -> str:
     return ascii(name) if has_control else name
 
 
-def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
+def add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
     """Set what a link says; False where one of its tensors can't be stored."""
     members = [link.weight, link.scale, *([link.outer] if link.outer is not None else [])]
     if not all(name in tensors for name in members):
@@ -190,5 +191,5 @@ def _add_link(link: Link, tensors: dict[str, NewTensor]) -> bool:
 def unlink(made: Plan, link: Link, sources: Mapping[str, SourceTensor], reason: Unlinked) -> None:
     """Take a link back: both tensors are again as the checkpoint, `sources`, has them."""
     for name in (link.weight, link.scale):
-        made.tensors[name] = _new_tensor(sources[name], made.checkpoint.fingerprints[sources[name].path])
+        made.tensors[name] = new_tensor(sources[name], made.checkpoint.fingerprints[sources[name].path])
     made.unlinked.append(reason)

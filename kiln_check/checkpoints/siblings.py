@@ -13,12 +13,11 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from typing import NamedTuple
 
 from kiln_check.checkpoints.checkpoint_rules import finding
-from kiln_check.checkpoints.conventions.engine import COMPANION_SLOTS
 from kiln_check.checkpoints.modules import Module
+from kiln_check.checkpoints.outcome import EXTRAS
 from kiln_check.report import Finding
 from kiln_check.text import plural, quote
 
-EXTRAS = frozenset(slot.suffix for slot in COMPANION_SLOTS)
 _NUMBER = re.compile(r"\d+")
 
 

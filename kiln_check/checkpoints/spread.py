@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kiln_check.checkpoints.conventions.engine import Parameters
+from kiln_check.checkpoints.conventions.registry import weight_suffixes
 from kiln_check.checkpoints.conventions.template import Tool
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.modules import Module
@@ -42,7 +43,7 @@ def spread_modules(modules: Mapping[str, Module], tools: Iterable[Tool]) -> Spre
     shared = [
         module
         for name, module in modules.items()
-        if name.rpartition(".")[2] in parts_of and "" not in module.tensors and WEIGHT not in module.tensors
+        if name.rpartition(".")[2] in parts_of and module.tensors.keys().isdisjoint(weight_suffixes())
     ]
     folders = {module.name.rpartition(".")[0] for module in shared}
     experts = _experts(modules) if shared else {}

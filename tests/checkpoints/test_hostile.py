@@ -308,8 +308,10 @@ def test_what_can_not_be_laid_out_stops_neither_the_run_nor_its_json(
         return lay_out(tensors)
 
     monkeypatch.setattr("kiln_check.checkpoints.check.lay_out", too_great)
-    (tmp_path / "a.safetensors").write_bytes(safetensors_bytes({"y": Made("U8", (3,))}))
-    (tmp_path / "b.safetensors").write_bytes(safetensors_bytes({"x": Made("U8", (3,))}))
+    with_escape = {"note": "\\"}  # which is not cleared, but laid out
+    for file, name in (("a", "y"), ("b", "x")):
+        raw = safetensors_bytes({name: Made("U8", (3,))}, with_escape)
+        (tmp_path / f"{file}.safetensors").write_bytes(raw)
     assert main(["check", "--format", "json", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     assert [file["verdict"] for file in json.loads(captured.out)["files"]] == ["UNREADABLE", "OK"]

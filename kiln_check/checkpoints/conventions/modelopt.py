@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kiln_check.checkpoints.conventions.configs import (
@@ -258,7 +259,7 @@ class _Patterns:
 
     def first(self, module: str) -> tuple[str | None, bool]:
         """The first pattern that covers a module, and whether one that can't be told might."""
-        for name in _within(module):
+        for name in _within(module) if self._names else ():
             if name in self._names:
                 return name, False
         if module.startswith(self._all_starts):
@@ -308,26 +309,45 @@ class ModelOpt:
             return Excluded(NAME, pattern)
         if doubtful:
             return None
-        if text_of(self.config.get("quant_algo")).upper() != MIXED:
+        if not self._is_mixed:
             return self._declared(self.config, module, False)
         for name in _within(module):
             if name in self.layers:
                 return self._declared(object_of(self.layers[name]), module, name == module)
         return None
 
-    def _declared(self, config: dict[str, Any], module: str, named: bool) -> Declared | None:
-        algorithm = text_of(config.get("quant_algo"))
-        if not algorithm:
-            return Declared(NAME, "without quant_algo", TEMPLATES)
-        parameters: dict[str, Value | bool] = {**numbers(g=number_of(config.get("group_size")))}
-        if "Linear" in self.static or module in self.static:
-            parameters[STATIC] = True
+    @cached_property
+    def _is_mixed(self) -> bool:
+        return text_of(self.config.get("quant_algo")).upper() == MIXED
+
+    @cached_property
+    def _known(self) -> dict[object, Declared]:
+        """What is said of modules, by what it depends on."""
+        return {}
+
+    def _declared(self, config: dict[str, Any], module: str, named: bool) -> Declared:
         bits = self.bits.get(module, self.bits.get("Linear"))
-        leaf = module.rpartition(".")[2]
-        parameters.update(numbers(b=bits))
-        if self.caches and leaf in CACHED:
-            parameters[CACHED[leaf]] = True
-        return Declared(NAME, algorithm, BY_ALGORITHM.get(algorithm.upper(), ()), parameters, named)
+        static = "Linear" in self.static or module in self.static
+        cached = CACHED.get(module[module.rfind(".") + 1 :], "") if self.caches else ""
+        key = (id(config), bits, static, cached, named)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _said(config, numbers(b=bits), (static, cached), named)
+        return known
+
+
+def _said(config: dict[str, Any], bits: Mapping[str, int], inputs: tuple[bool, str], named: bool) -> Declared:
+    """What a config says of a module: `inputs` is whether it has a scale of them, and of which cache."""
+    algorithm = text_of(config.get("quant_algo"))
+    if not algorithm:
+        return Declared(NAME, "without quant_algo", TEMPLATES)
+    static, cached = inputs
+    parameters: dict[str, Value | bool] = {**numbers(g=number_of(config.get("group_size"))), **bits}
+    if static:
+        parameters[STATIC] = True
+    if cached:
+        parameters[cached] = True
+    return Declared(NAME, algorithm, BY_ALGORITHM.get(algorithm.upper(), ()), parameters, named)
 
 
 def _configs(companions: Companions) -> Iterator[dict[str, Any]]:
