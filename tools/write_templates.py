@@ -41,8 +41,8 @@ gives it, or the payload of a small tensor. In parentheses are the parameters th
 of its name, and the usual sizes, which are tried where nothing says the size. Groups run along the last axis,
 unless the table names another.
 
-[Checkpoints of other formats](../interop.md) tells how a template is chosen, and what follows where a module
-does not fit.
+[How a checkpoint is judged](../explanation/checkpoints.md) tells how a template is chosen, and what follows
+where a module does not fit.
 """
 
 COLUMNS = ("format", "tensor", "dtype", "shape", "when", "in Kiln")

@@ -96,7 +96,7 @@ def test_the_wheel_has_every_module_and_the_data(root: Path, built: tuple[Path, 
         inside = package.replace(".", "/")
         paths = [*(path for path in MODULES.values() if path.is_relative_to(folder))]
         if package.rpartition(".")[2] in ("corpus", "docs", "ksy"):
-            paths += [path for path in folder.iterdir() if path.is_file()]
+            paths += [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
         wanted |= {f"{inside}/{path.relative_to(folder).as_posix()}" for path in paths}
     assert names == wanted
 
