@@ -26,7 +26,9 @@ def levels_by_case() -> set[str]:
     found = set()
     for path in Path(checkpoints.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and any(one.arg == "level" for one in node.keywords):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            if node.func.id == "finding" and any(one.arg == "level" for one in node.keywords):
                 assert isinstance(node.args[0], ast.Constant)
                 found.add(str(node.args[0].value))
     return found
