@@ -136,7 +136,7 @@ def checkpoint_at(path: str) -> Place:
         from kiln_check.checkpoints.index import INDEX_SUFFIX
 
         endings = ", ".join((*SUFFIXES, INDEX_SUFFIX))
-        raise PathError(f"{path}: its name ends with none of {endings}")
+        raise PathError(f"{path}: its name ends with none of {endings}, and it begins as no format of these")
     if len(places) > 1:
         names = ", ".join(os.path.basename(place.path) for place in places[:NAMES_SHOWN])
         more = ", …" if len(places) > NAMES_SHOWN else ""

@@ -28,8 +28,7 @@ def text(report: Report) -> str:
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
-    level = "" if finding.level == "error" else f" ({finding.level})"
-    yield f"  {finding.rule}{level}: {finding.message}"
+    yield f"  {finding.title}"
     if finding.working:
         yield f"    {finding.working}"
     if finding.file is not None:

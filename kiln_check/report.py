@@ -46,6 +46,12 @@ class Finding(NamedTuple):
     file: str | None = None
     level: Level = "error"
 
+    @property
+    def title(self) -> str:
+        """The rule, the level where it is no error, and the message, as a line of text."""
+        level = "" if self.level == "error" else f" ({self.level})"
+        return f"{self.rule}{level}: {self.message}"
+
 
 class Weight(NamedTuple):
     """What became of a quantized weight of a checkpoint of another format.

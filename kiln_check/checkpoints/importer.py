@@ -128,7 +128,7 @@ def closing_report(done: Imported) -> str:
     lines += [f"  {line}" for line in file_lines(done.plan.checkpoint.files)]
     lines += [f"  {line}" for line in link_lines(done.plan.links, done.plan.unlinked)]
     lines += [f"  {line}" for line in foreign_lines(done.plan.checkpoint.tensors().values())]
-    lines += [f"  {found.rule}: {found.message}" for found in done.findings[:FINDINGS_SHOWN]]
+    lines += [f"  {found.title}" for found in done.findings[:FINDINGS_SHOWN]]
     if len(done.findings) > FINDINGS_SHOWN:
         lines.append(f"  and {len(done.findings) - FINDINGS_SHOWN} more findings; kiln check has them all")
     return "\n".join(map(printable, lines))

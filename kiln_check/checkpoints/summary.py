@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kiln_check.checkpoints.formats.ggml_types import about, is_known
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor
-from kiln_check.checkpoints.links import IN_UNREAD_FILES, NOT_KNOWN, Link, Unlinked
+from kiln_check.checkpoints.links import COUNT, FAULTY, IN_UNREAD_FILES, NOT_KNOWN, Link, Unlinked
 from kiln_check.constants import FINDINGS_SHOWN
 from kiln_check.report import Weight
 from kiln_check.text import quote
@@ -45,7 +45,7 @@ def link_lines(links: Sequence[Link], unlinked: Sequence[Unlinked]) -> Iterator[
 
 def is_verified(one: Unlinked) -> bool:
     """Whether a weight that is not linked fits a template."""
-    return one.template is not None and one.reason not in (IN_UNREAD_FILES, NOT_KNOWN)
+    return one.template is not None and one.reason not in (IN_UNREAD_FILES, NOT_KNOWN, FAULTY, COUNT)
 
 
 def weights_of(

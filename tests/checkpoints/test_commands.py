@@ -162,7 +162,7 @@ def test_findings_of_kiln_files_say_no_file(tmp_path: Path, capsys: pytest.Captu
     assert set(of_checkpoint["findings"][0]) - set(of_kiln["findings"][0]) == {"file", "level"}
 
 
-def test_a_plain_check_loads_nothing_of_interop(tmp_path: Path) -> None:
+def test_a_plain_check_loads_nothing_of_checkpoints(tmp_path: Path) -> None:
     kiln_check.write(tmp_path / "a.kiln", {"w": kiln_check.NewTensor("u8", [3], b"abc")})
     code = (
         "import sys; from kiln_check.cli import main; "

@@ -559,13 +559,13 @@ def test_what_the_format_allows_is_a_warning(case: str, tmp_path: Path) -> None:
     assert main(["import", str(path), "-o", str(tmp_path / "out.kiln")]) == 0
 
 
-def test_each_rule_of_interop_has_a_case() -> None:
+def test_each_rule_on_checkpoints_has_a_case() -> None:
     found = {rule for rule, _ in (*CASES.values(), *WARNINGS.values())}
     assert found == CHECKPOINT_RULES.keys() - {"not-verified"}  # which --strict alone finds
 
 
 @pytest.mark.parametrize("rule", CHECKPOINT_RULES)
-def test_each_rule_of_interop_is_explained(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_rule_on_checkpoints_is_explained(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", rule]) == 0
     assert CHECKPOINT_RULES[rule].about in capsys.readouterr().out
 

@@ -103,7 +103,8 @@ def of_no_checkpoint(folder: Path) -> Path:
 NOT_ONE: dict[Callable[[Path], Path], str] = {
     several: "2 checkpoints in this folder; give one of a.safetensors, b.safetensors",
     empty: "no checkpoint in this folder",
-    of_no_checkpoint: "its name ends with none of .safetensors, .gguf, .index.json",
+    of_no_checkpoint: "its name ends with none of .safetensors, .gguf, .index.json, "
+    "and it begins as no format of these",
 }
 
 
@@ -153,7 +154,7 @@ def test_an_index_that_was_read_for_a_file_that_it_does_not_name_is_not_replaced
 
 
 def test_what_only_the_package_knows_is_no_parameter() -> None:
-    assert list(inspect.signature(kiln_check.check_checkpoint).parameters) == ["path"]
+    assert list(inspect.signature(kiln_check.check_checkpoint).parameters) == ["path", "strict"]
     assert list(inspect.signature(kiln_check.import_checkpoint).parameters) == [
         "path",
         "output",
