@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kiln_check.arrays import KILN_NAMES, PACKED_BITS, pack
 from kiln_check.atomic import Piece, write_atomically
-from kiln_check.checking import check_source
 from kiln_check.constants import ALIGNMENT, NONE, SCALES, SCALES_AND_OUTER
 from kiln_check.errors import KilnError
 from kiln_check.generated.kiln_v2_records import (
@@ -114,6 +113,8 @@ def write(
         OSError: the file can't be written, or a span can't be read.
 
     """
+    from kiln_check.checking import check_source
+
     layout = lay_out({name: as_new_tensor(tensor) for name, tensor in tensors.items()})
     report = check_source(BytesSource(layout.head, layout.size), os.fspath(path))
     if not report.ok:

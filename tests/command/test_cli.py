@@ -352,3 +352,12 @@ def test_a_plain_check_imports_neither_numpy_nor_what_it_does_not_need() -> None
         [sys.executable, "-c", program, "check", str(SOUND)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_what_writes_is_loaded_without_a_rule() -> None:
+    code = (
+        "import sys, kiln_check; kiln_check.write; "
+        "print([name for name in sys.modules if name.startswith(('kiln_check.rules', 'kiln_check.screen'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
