@@ -1,6 +1,6 @@
 """AWQ, as AutoAWQ and AutoRound write it.
 
-Facts are from AutoAWQ's source: `awq/modules/linear/gemm.py` and `gemv.py`, `awq/models/_config.py`.
+Facts are from checkpoints that these tools wrote, and their configs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GPTQ, as AutoGPTQ, GPTQModel, Optimum and AutoRound write it.
 
-Facts are from GPTQModel's source: `nn_modules/qlinear/__init__.py`, `quantization/config.py`.
+Facts are from checkpoints that these tools wrote, and their configs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quark: AMD's quantizer, and what its config says of each layer.
 
-Facts are from Quark's export to the layout of the Hugging Face hub and from vLLM's and transformers' readers
-of it: integers lie in words of 32 bits along the outputs, in columns of inputs; floats lie as they are.
+Integers lie in words of 32 bits along the outputs, and the weight's rows are its inputs; floats and integers
+of a byte lie as they are. Facts are from checkpoints that Quark 0.13 wrote, and their configs.
 """
 
 from __future__ import annotations
