@@ -72,11 +72,11 @@ def excluded_finding(module: Module, excluded: Excluded) -> Finding:
 def otherwise_finding(module: Module, declared: Declared) -> Finding:
     """A module that is quantized in another format than a config says."""
     at = _weight(module)
-    suffix = next(one for one in module.tensors if module.tensors[one] is not at)
-    other = module.tensors[suffix]
+    others = [one for one in module.tensors.values() if one is not at]
+    beside = f" beside {quote(others[0].name)} {others[0].text()}" if others else ""
     format_ = declared.format if declared.format.isprintable() else quote(declared.format)
     message = (
-        f"{quote(at.name)} {at.text()} beside {quote(other.name)} {other.text()} is in another format than "
+        f"{quote(at.name)} {at.text()}{beside} is in another format than "
         f"the config says: {declared.tool} {format_}".rstrip()
     )
     return _at("other-format", message, at)

@@ -115,6 +115,16 @@ def test_an_index_is_cleared_where_its_total_is_right(
     assert (cleared(Place(index)) is not None) == is_cleared
 
 
+def test_an_index_with_a_key_twice_is_not_cleared(tmp_path: Path) -> None:
+    index = indexed(tmp_path, {"a": "a.safetensors", "b": "b.safetensors"})
+    text = Path(index).read_text()
+    for twice in ('"a": 0, "a":', '"weight_map": 0, "a":', '"a": "a.safetensors", "a":'):
+        Path(index).write_text(text.replace('"a":', twice, 1))
+        assert cleared(Place(index)) is None
+    Path(index).write_text(text.replace('"weight_map":', '"weight_map": 0, "weight_map":', 1))
+    assert cleared(Place(index)) is None
+
+
 def indexed(folder: Path, weight_map: object, total: float | None = None) -> str:
     for name in ("a", "b"):
         (folder / f"{name}.safetensors").write_bytes(safetensors_bytes({name: Made("U8", (1,))}))
