@@ -41,7 +41,12 @@ def _state(payload: bytes) -> dict[str, Value | bool]:
     return values if nested is None else {**values, "h": nested, "nested": True}
 
 
-STORAGES = (("U8", 2, ""), ("F16 BF16", 4, " in two bytes"), ("F32", 8, " in four bytes"))
+STORAGES = (
+    ("U8 I8", 2, ""),
+    ("F16 BF16 I16 U16", 4, " in two bytes"),
+    ("F32 I32 U32", 8, " in four bytes"),
+    ("F64 I64 U64", 16, " in eight bytes"),
+)
 """Dtypes that bytes are stored as, and the elements that one holds."""
 
 
