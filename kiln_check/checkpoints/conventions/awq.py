@@ -11,10 +11,12 @@ from typing import Any
 from kiln_check.checkpoints.conventions.configs import (
     number_of,
     numbers,
+    object_of,
     quantizations,
     text_of,
     texts_of,
 )
+from kiln_check.checkpoints.conventions.dynamic import dynamic_of
 from kiln_check.checkpoints.conventions.patterns import first_of
 from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.template import (
@@ -71,12 +73,14 @@ class Awq:
     Attributes:
         version: of the order of words; "gemm" where the config does not say.
         parameters: of all modules.
+        dynamic: settings of some modules, in GPTQModel's configs.
         ignore: parts of the names of modules that are left as they are.
 
     """
 
     version: str
     parameters: dict[str, Value | bool]
+    dynamic: dict[str, Any]
     ignore: tuple[str, ...]
     tool: str = NAME
 
@@ -86,9 +90,14 @@ class Awq:
         if pattern is not None:
             return Excluded(NAME, pattern)
         template = TEMPLATES.get(self.version)
-        if doubtful:
+        own = dynamic_of(self.dynamic, module)
+        if own.excluded is not None:
+            return Excluded(NAME, own.excluded)
+        if doubtful or own.is_doubtful:
             return None
-        return Declared(NAME, self.version, () if template is None else (template,), self.parameters)
+        settings = own.settings
+        parameters = {**self.parameters, **parameters_of(settings.get("bits"), settings.get("group_size"))}
+        return Declared(NAME, self.version, () if template is None else (template,), parameters)
 
 
 def parameters_of(bits: object, size: object) -> dict[str, Value | bool]:
@@ -121,7 +130,9 @@ def _declare(companions: Companions) -> Awq | None:
     parameters = parameters_of(bits, size)
     if kind := text_of(config.get("data_type")):
         parameters["data_type"] = kind
-    return Awq(version, parameters, texts_of(config.get("modules_to_not_convert")))
+    return Awq(
+        version, parameters, object_of(config.get("dynamic")), texts_of(config.get("modules_to_not_convert"))
+    )
 
 
 TOOL = Tool(NAME, (GEMM, GEMV), _declare)

@@ -251,10 +251,13 @@ def _declare(companions: Companions) -> _Scheme | None:
 
 
 def _templates(method: str, config: dict[str, Any]) -> tuple[Template, ...]:
+    """Those of a config; none of GPTQModel's, which has a weight_scale_method."""
     if method == "mxfp8":
         return (MXFP8,)
     if method == "blockwise_int8":
         return (INT8_BLOCKS,)
+    if "weight_scale_method" in config:
+        return ()
     if "weight_block_size" in config and config["weight_block_size"] is None:
         return _PER_TENSOR
     block = _block(config)

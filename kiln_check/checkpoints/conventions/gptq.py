@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kiln_check.checkpoints.conventions.configs import number_of, numbers, object_of, quantizations, text_of
-from kiln_check.checkpoints.conventions.patterns import matches_expression
+from kiln_check.checkpoints.conventions.dynamic import dynamic_of
 from kiln_check.checkpoints.conventions.shapes import Value
 from kiln_check.checkpoints.conventions.template import (
     FLOATS,
@@ -21,7 +21,6 @@ from kiln_check.checkpoints.conventions.template import (
     Template,
     Tool,
 )
-from kiln_check.constants import MOST_PATTERNS
 
 NAME = "GPTQ"
 
@@ -64,18 +63,10 @@ class Gptq:
         """What the config says of a module: the first expression that matches it counts."""
         if self.config.get(LM_HEAD) is False and module.rpartition(".")[2] == LM_HEAD:
             return Excluded(NAME, LM_HEAD)
-        settings = self.config
-        for number, (pattern, own) in enumerate(self.dynamic.items()):
-            sign, expression = (pattern[:2], pattern[2:]) if pattern[:2] in ("+:", "-:") else ("", pattern)
-            found = matches_expression(expression, module)
-            if found is None or number == MOST_PATTERNS:
-                return None
-            if found and sign == "-:":
-                return Excluded(NAME, pattern)
-            if found:
-                settings = {**self.config, **object_of(own)}
-                break
-        return _declared(settings)
+        found = dynamic_of(self.dynamic, module)
+        if found.excluded is not None:
+            return Excluded(NAME, found.excluded)
+        return None if found.is_doubtful else _declared({**self.config, **found.settings})
 
 
 def parameters_of(config: dict[str, Any]) -> dict[str, Value | bool]:

@@ -134,4 +134,4 @@ def _declare(companions: Companions) -> _Scheme | None:
     return None
 
 
-TOOL = Tool(NAME, TEMPLATES, _declare)
+TOOL = Tool(NAME, TEMPLATES, _declare, is_first=True)

@@ -46,9 +46,6 @@ MIXED = "MIXED_PRECISION"
 
 ACROSS = "bytes that hold elements of two rows"
 
-CACHED = {"k_proj": "keys", "v_proj": "values"}
-"""The parameter by which a module has the scale of a cache, by the module's last name."""
-
 STATIC = "static"
 """The parameter by which inputs have a scale that is measured beforehand."""
 
@@ -80,8 +77,8 @@ BIAS_OF_EITHER = Slot(".bias", FLOATS, "[*E, N] | [*E, K]", OPTIONAL)
 """Of fused experts, whose outputs may run along either dimension."""
 
 
-CACHE = (Slot(".k_scale", "F32", ONE, "keys"), Slot(".v_scale", "F32", ONE, "values"))
-"""Of the modules that make keys and values, where the cache is quantized."""
+CACHE = (Slot(".k_scale", "F32", ONE, OPTIONAL), Slot(".v_scale", "F32", ONE, OPTIONAL))
+"""Of the modules that make keys and values, where the cache is quantized and has scales."""
 
 
 def _nvfp4(algorithm: str, *others: Slot) -> tuple[Template, ...]:
@@ -291,7 +288,6 @@ class ModelOpt:
         excluded: the modules that stay as they are.
         static: the modules whose inputs have a scale that is measured beforehand; "Linear" stands for all.
         bits: of an element, by the modules that a group of config.json names; "Linear" stands for all.
-        caches: whether keys and values are quantized too.
 
     """
 
@@ -300,7 +296,6 @@ class ModelOpt:
     excluded: _Patterns
     static: frozenset[str]
     bits: Mapping[str, int]
-    caches: bool
     tool: str = NAME
 
     def of(self, module: str) -> Declared | Excluded | None:
@@ -328,25 +323,21 @@ class ModelOpt:
     def _declared(self, config: dict[str, Any], module: str, named: bool) -> Declared:
         bits = self.bits.get(module, self.bits.get("Linear"))
         static = "Linear" in self.static or module in self.static
-        cached = CACHED.get(module[module.rfind(".") + 1 :], "") if self.caches else ""
-        key = (id(config), bits, static, cached, named)
+        key = (id(config), bits, static, named)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _said(config, numbers(b=bits), (static, cached), named)
+            known = self._known[key] = _said(config, numbers(b=bits), static, named)
         return known
 
 
-def _said(config: dict[str, Any], bits: Mapping[str, int], inputs: tuple[bool, str], named: bool) -> Declared:
-    """What a config says of a module: `inputs` is whether it has a scale of them, and of which cache."""
+def _said(config: dict[str, Any], bits: Mapping[str, int], static: bool, named: bool) -> Declared:
+    """What a config says of a module."""
     algorithm = text_of(config.get("quant_algo"))
     if not algorithm:
         return Declared(NAME, "without quant_algo", TEMPLATES)
-    static, cached = inputs
     parameters: dict[str, Value | bool] = {**numbers(g=number_of(config.get("group_size"))), **bits}
     if static:
         parameters[STATIC] = True
-    if cached:
-        parameters[cached] = True
     return Declared(NAME, algorithm, BY_ALGORITHM.get(algorithm.upper(), ()), parameters, named)
 
 
@@ -400,7 +391,6 @@ def _declare(companions: Companions) -> ModelOpt | None:
         _Patterns(dict.fromkeys(excluded)),
         frozenset(_static(groups)),
         _bits(groups),
-        text_of(merged.get("kv_cache_quant_algo")).upper() == "FP8",
     )
 
 

@@ -24,7 +24,8 @@ def tools() -> tuple[Tool, ...]:
 
 def schemes_of(companions: Companions) -> list[Scheme]:
     """What the tools whose configs are there say of a checkpoint."""
-    found = (tool.declare(companions) for tool in tools())
+    by_rank = sorted(tools(), key=lambda tool: not tool.is_first)
+    found = (tool.declare(companions) for tool in by_rank)
     return [scheme for scheme in found if scheme is not None] or list(_unknown(companions))
 
 

@@ -168,6 +168,7 @@ class Tool(NamedTuple):
         declare: reads the tool's config; None where none of the companions is one.
         marks: suffixes of tensors that no other tool writes: a module that has one is of this tool.
         is_apart: whether its marks stand beside a config that tells of another naming of the same weights.
+        is_first: whether its config counts where one of another tool lies beside it: what it wrote last.
         spread: names of the parts of experts that one scale covers, by the name that the scale has.
 
     """
@@ -177,6 +178,7 @@ class Tool(NamedTuple):
     declare: Callable[[Companions], Scheme | None]
     marks: tuple[str, ...] = ()
     is_apart: bool = False
+    is_first: bool = False
     spread: Mapping[str, tuple[str, ...]] = {}
 
 
