@@ -94,8 +94,8 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="a Kiln file, a checkpoint (its index or any of its safetensors or GGUF files), a folder (all of both "
-        "below it), a pattern, or - for a Kiln file from standard input",
+        help="a Kiln file, a checkpoint (its index, or any of its safetensors or GGUF files), a folder (all "
+        "Kiln files and checkpoints below it), a pattern, or - for a Kiln file from standard input",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="what to print (text)")
     parser.add_argument("-q", "--quiet", action="store_true", help="leave out files that are OK")
