@@ -34,7 +34,7 @@ def explanation(name: str) -> str | None:
     for number, rule in enumerate(RULES, 1):
         if name in (rule.name, str(number)):
             facts = [
-                f"rule    {number} of {len(RULES)}, in verdict order",
+                f"rule    {number}, in verdict order",
                 f"status  {rule.status}",
                 f"field   {PAGE_NAMES.get(rule.field, rule.field)}",
                 f"needs   {', '.join(_needs(rule)) or 'nothing'}",

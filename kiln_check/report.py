@@ -28,7 +28,7 @@ class Finding(NamedTuple):
         file: for a checkpoint of another format, the file that `offset` and `length`
             are in; else None.
         level: "error", which decides the verdict, or "warning": what a format allows
-            and no reader refuses. The 30 rules are errors.
+            and no reader refuses. The layout page's rules are errors.
 
     """
 

@@ -22,7 +22,7 @@ doc: |
 
   This specification says what the bytes are and derives from one descriptor
   what a person wants to see beside it. Whether a file is sound is decided by
-  the 30 rules of the layout page, which need exact (unbounded) integers: where
+  the rules of the layout page, which need exact (unbounded) integers: where
   an instance below multiplies, a target language with 64-bit integers wraps at
   2^64, and one whose numbers are doubles is exact up to 2^53.
 

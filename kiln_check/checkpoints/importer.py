@@ -21,7 +21,7 @@ from kiln_check.text import plural, printable
 from kiln_check.writer import lay_out, write_layout
 
 LINK_RULES = frozenset(rule.name for rule in RULES[[rule.name for rule in RULES].index("scheme") :])
-"""The rules about how a tensor names its scale: 16 to 30."""
+"""The rules about how a tensor names its scale: those from `scheme` on."""
 
 
 class Imported(NamedTuple):

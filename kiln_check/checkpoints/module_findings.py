@@ -7,6 +7,7 @@ from kiln_check.checkpoints.conventions.engine import Fault, Fit
 from kiln_check.checkpoints.conventions.template import Declared, Excluded
 from kiln_check.checkpoints.formats.header import SourceTensor
 from kiln_check.checkpoints.modules import Module
+from kiln_check.checkpoints.outcome import EXTRAS
 from kiln_check.report import Finding
 from kiln_check.text import quote
 
@@ -30,7 +31,8 @@ def _finding(module: Module, fit: Fit, fault: Fault) -> Finding:
     by = fit.template.name
     match fault.kind:
         case "missing":
-            rule = "scale-unused" if fault.suffix == weight else "scale-missing"
+            is_weight = fault.suffix == weight and weight not in EXTRAS
+            rule = "scale-unused" if is_weight else "scale-missing"
             beside = _beside(module, fault, weight)
             message = f"{called} is missing{beside}; {by} has {fault.expected} there"
         case "declared":

@@ -51,6 +51,7 @@ from kiln_check.checkpoints.outcome import (
     is_scaled,
     may_be,
     nearest,
+    reason_for_one,
 )
 from kiln_check.checkpoints.undeclared import undeclared
 from kiln_check.text import quote
@@ -204,13 +205,13 @@ def _unconcerned(declared: Declared, members: Members) -> Outcome:
     has_scale = is_scaled(members) or any(suffix in SURE_SCALES for suffix in members)
     if has_scale and not PLAIN_SUFFIXES.issuperset(members):
         return Outcome("other", finding=lambda module: otherwise_finding(module, declared))
-    return Outcome("other")
+    return Outcome("other", reason=reason_for_one(members))
 
 
 def _name(declared: Declared) -> str:
     """Tool and format as they print on one line."""
-    format_ = declared.format if declared.format.isprintable() else quote(declared.format)
-    return f"{declared.tool} {format_}".rstrip()
+    words = (declared.tool, declared.format)
+    return " ".join(one if one.isprintable() else quote(one) for one in words if one)
 
 
 def _excluded(excluded: Excluded, members: Members) -> Outcome:

@@ -89,8 +89,13 @@ def hold_modules(
         add_outcome(found, whole, outcome)
         if not outcome.faults and outcome.finding is None:
             siblings.append(sibling_of(module, outcome))
-    found.findings.extend(deviations(siblings, in_unread_files))
-    return found
+    deviating = deviations(siblings, in_unread_files)
+    unlike = {one.name: one for one in deviating}
+    unlinked = [
+        one._replace(reason=FAULTY, finding=unlike[one.weight]) if one.weight in unlike else one
+        for one in found.unlinked
+    ]
+    return Held(found.links, unlinked, [*found.findings, *deviating])
 
 
 def sibling_of(module: Module, outcome: Outcome) -> Sibling:

@@ -112,11 +112,20 @@ def is_plain(members: Members) -> bool:
     return weight[0] not in PACKED and all(suffix in PLAIN_SUFFIXES for suffix in members)
 
 
+def is_packed(members: Members) -> bool:
+    """Whether a module has a weight of a dtype that quantized weights have."""
+    return any(suffix in members and members[suffix][0] in PACKED for suffix in weight_suffixes())
+
+
+def reason_for_one(members: Members) -> str | None:
+    """Why a packed matrix with nothing beside it is not verified; None where there is no such matrix."""
+    matrices = (members[suffix] for suffix in weight_suffixes() if suffix and suffix in members)
+    return UNSAID if any(dtype in PACKED and len(shape) > 1 for dtype, shape in matrices) else None
+
+
 def is_scaled(members: Members) -> bool:
     """Whether a module has a packed weight and something beside it."""
-    return len(members) > 1 and any(
-        suffix in members and members[suffix][0] in PACKED for suffix in weight_suffixes()
-    )
+    return len(members) > 1 and is_packed(members)
 
 
 def may_be(template: Template, parameters: Parameters) -> bool:

@@ -16,14 +16,14 @@ def strict(report: Report) -> Report:
     if report.error is not None:
         return report
     findings = [one._replace(level="error") for one in report.findings]
-    findings += (_not_verified(report, weight) for weight in report.unverified)
+    findings += (_not_verified(report, weight)._replace(level="error") for weight in report.unverified)
     findings.sort(key=_order)
     verdict = findings[0].status if findings else OK
     return report._replace(verdict=verdict, findings=tuple(findings))
 
 
 def _not_verified(report: Report, weight: Weight) -> Finding:
-    message = f"{quote(weight.name)} could not be held to any template: {weight.reason}"
+    message = f"the weight {quote(weight.name)} could not be held to any template: {weight.reason}"
     return finding("not-verified", message, report.path, name=weight.name)
 
 

@@ -26,9 +26,11 @@ from kiln_check.checkpoints.outcome import (
     Elsewhere,
     Outcome,
     held_to,
+    is_packed,
     is_scaled,
     may_be,
     nearest,
+    reason_for_one,
 )
 from kiln_check.text import plural
 
@@ -67,7 +69,7 @@ def undeclared(members: Members, given: Parameters, elsewhere: Elsewhere) -> Out
     if misshapen := _misshapen(fits, members):
         return held_to(nearest(misshapen, members), members, elsewhere, given)
     if fits or not _is_scale_alone(members):
-        return Outcome(BARE, reason=NOT_KNOWN if is_scaled(members) else None)
+        return Outcome(BARE, reason=NOT_KNOWN if is_scaled(members) else reason_for_one(members))
     return _unused(members, elsewhere)
 
 
@@ -79,7 +81,7 @@ def _one_of(names: Iterable[str]) -> str:
 
 def _misshapen(fits: Sequence[Fit], members: Members) -> list[Fit]:
     """Of modules whose names tell: the fits with wrong shapes alone, else those that all lack one tensor."""
-    if not _is_telling(members):
+    if not _is_telling(members) or not is_packed(members):
         return []
     misshapen = [one for one in fits if all(fault.kind == "shape" for fault in one.faults)]
     if misshapen:

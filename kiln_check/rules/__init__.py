@@ -1,8 +1,7 @@
-"""The 30 rules of the layout page, and the judge that applies them.
+"""The rules of the layout page, and the judge that applies them.
 
-Rules 1 to 15, which are about the container, stand in `container`; 16 to 30, which
-are about scales, in `quantization`. `rule` says what a declaration holds, and `table`
-lists them in verdict order.
+Those about the container stand in `container`, those about scales in `quantization`.
+`rule` says what a declaration holds, and `table` lists them in verdict order.
 """
 
 from kiln_check.report import Finding

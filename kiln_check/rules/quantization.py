@@ -1,4 +1,4 @@
-"""Rules 16 to 30: how a tensor names its scale and its outer scale.
+"""The rules from `scheme` on: how a tensor names its scale and its outer scale.
 
 The rules are those of the Quantization page ("Why the scale is another tensor" and the
 table of schemes after it); their names and their order are the layout page's, "Rules".

@@ -210,10 +210,15 @@ def test_a_folder_is_listed_once_and_its_indexes_are_read_twice_however_many_fil
 
         return call
 
-    for module, name in (("folder", "read_index"), ("checkpoint", "read_index"), ("folder", "file_names")):
+    for module, name in (
+        ("folder", "read_index"),
+        ("clearing", "read_clean_index"),
+        ("checkpoint", "read_index"),
+        ("folder", "file_names"),
+    ):
         whole = import_module(f"kiln_check.checkpoints.{module}")
         monkeypatch.setattr(whole, name, counted(name, getattr(whole, name)))
     assert main(["check", *(str(tmp_path / name) for name in names)]) == 0
     of_files = len(names) - 20
     assert f"{of_files + indexes} files: {of_files + indexes} OK" in capsys.readouterr().out
-    assert calls == {"file_names": 1, "read_index": 2 * indexes}
+    assert calls == {"file_names": 1, "read_index": indexes, "read_clean_index": indexes}

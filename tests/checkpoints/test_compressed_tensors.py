@@ -11,7 +11,7 @@ import pytest
 from kiln_check.checkpoints.check import check_checkpoint
 from kiln_check.checkpoints.checkpoint import read_checkpoint
 from kiln_check.checkpoints.conventions.template import ACTIVATION_ORDER, BLOCKS, PART_WORDS, ZERO_POINTS
-from kiln_check.checkpoints.links import NOT_KNOWN, TOO_LARGE
+from kiln_check.checkpoints.links import NOT_KNOWN, TOO_LARGE, UNSAID
 from kiln_check.checkpoints.plan import plan
 from kiln_check.cli import main
 from tests.checkpoints.building import Made, copy_of, edit
@@ -117,7 +117,9 @@ SOUND = {
         {"lm_head.weight": t("BF16", 64, 32), "v.0.weight": t("BF16", 64, 32)},
         config=ignoring("lm_head", r"re:v\..*"),
     ),
-    "a pattern that is not followed": Case({"x.weight": t("I8", 64, 32)}, config=ignoring(r"re:(?=x)x")),
+    "a pattern that is not followed": Case(
+        {"x.weight": t("I8", 64, 32)}, reasons={"x.weight": UNSAID}, config=ignoring(r"re:(?=x)x")
+    ),
     "more elements in a row than a descriptor holds": Case(
         {"x.weight_packed": t("U8", 0, 2**63), "x.weight_scale": t("U8", 0, 2**59)},
         reasons={"x.weight_packed": TOO_LARGE},

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kiln_check.checkpoints.check import check_checkpoint
+from kiln_check.checkpoints.links import UNSAID
 from tests.checkpoints.building import Made
 from tests.checkpoints.cases import Case, hold_to, t
 
@@ -33,7 +34,7 @@ CASES = {
         {**THREE, name_of(11): t("F8_E4M3", 64, 64)}, OF_THREE, findings=((RULE, name_of(11)),)
     ),
     "a scale that one other layer has": Case(
-        {**linear(0), name_of(11): t("F8_E4M3", 64, 64)}, {name_of(0): LINKED}
+        {**linear(0), name_of(11): t("F8_E4M3", 64, 64)}, {name_of(0): LINKED}, {name_of(11): UNSAID}
     ),
     "a layer that is not quantized": Case({**THREE, name_of(11): t("BF16", 64, 64)}, OF_THREE),
     "a scale of another dtype than other layers have": Case(

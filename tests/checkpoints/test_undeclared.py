@@ -14,7 +14,7 @@ from kiln_check.checkpoints.conventions.template import BLOCKS, ONE_SCALE
 from kiln_check.checkpoints.links import NOT_KNOWN, UNSAID
 from tests.checkpoints.building import Made, with_header
 from tests.checkpoints.cases import BLOCK_FP8, Case, hold_to, mlx, t
-from tests.checkpoints.models import modelopt
+from tests.checkpoints.models import config, modelopt
 
 CASES = {
     "one scale a column": Case(
@@ -54,7 +54,19 @@ CASES = {
             "b.scale": t("F8_E8M0", 4),
         }
     ),
-    "a weight of bytes alone": Case({"x.weight": t("F8_E4M3", 64, 32), "y.weight": t("U8", 64, 32)}),
+    "a weight of bytes alone": Case(
+        {"x.weight": t("F8_E4M3", 64, 32), "y.weight": t("U8", 64, 32), "z.weight": t("U8", 64)},
+        reasons={"x.weight": UNSAID, "y.weight": UNSAID},
+    ),
+    "weights of a tool that is not known": Case(
+        {
+            "x.weight": t("F8_E4M3", 64, 32),
+            "x.weight_scale": t("F32", 63, 1),
+            "y.weight": t("BF16", 64, 32),
+        },
+        reasons={"x.weight": NOT_KNOWN},
+        config=config(quant_method="invented"),
+    ),
     "packed bytes whose scale is missing": Case(
         {"x.weight_packed": t("U8", 64, 32)}, findings=(("scale-missing", "x.weight_packed"),)
     ),

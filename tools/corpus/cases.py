@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tools.corpus.layout import LEN_HEADER, RECORDS, File, descriptor_span, header_span
+from tools.corpus.layout import LEN_HEADER, RECORDS, ROOT, File, descriptor_span, header_span
+
+PAGE = ROOT / "docs" / "kiln-v2-layout.md"
 
 RULES: dict[str, tuple[str, str | None]] = {
-    "magic": ("MAGIC", "magic"),
-    "version": ("VERSION", "version"),
-    "file-length": ("LENGTH", "len_file"),
-    "reserved": ("TYPE", None),
-    "name-range": ("NAME", "ofs_name"),
-    "name-text": ("NAME", "ofs_name"),
-    "name-unique": ("NAME", "ofs_name"),
-    "dtype": ("TYPE", "dtype"),
-    "rank": ("TYPE", "rank"),
-    "shape-tail": ("TYPE", "shape"),
-    "foreign-block": ("TYPE", "block_elements"),
-    "data-length": ("LENGTH", "len_data"),
-    "data-align": ("ALIGN", "ofs_data"),
-    "data-range": ("LENGTH", "ofs_data"),
-    "data-overlap": ("OVERLAP", "ofs_data"),
-    "scheme": ("TYPE", "scheme"),
-    "scheme-none": ("TYPE", None),
-    "quant-rank": ("TYPE", "rank"),
-    "quant-axis": ("TYPE", "quant_axis"),
-    "group-size": ("TYPE", "group_size"),
-    "scale-index": ("TYPE", "scale_index"),
-    "scale-self": ("TYPE", "scale_index"),
-    "scale-chain": ("TYPE", "scale_index"),
-    "scale-count": ("TYPE", "scale_index"),
-    "outer-absent": ("TYPE", "outer_index"),
-    "outer-index": ("TYPE", "outer_index"),
-    "outer-distinct": ("TYPE", "outer_index"),
-    "outer-chain": ("TYPE", "outer_index"),
-    "outer-dtype": ("TYPE", "outer_index"),
-    "outer-count": ("TYPE", "outer_index"),
+    name: (status, {"the first nonzero entry": "shape"}.get(field, None if " " in field else field))
+    for name, status, field in re.findall(
+        r"^\| \d+ \| ([a-z-]+) \| ([A-Z]+) \| ([^|]+?) \|", PAGE.read_text("utf-8"), re.MULTILINE
+    )
 }
-"""Each rule's status and field, in the layout page's order; None where the case says which field."""
+"""Each rule's status and field, as the layout page's table has them; None where the case says which field."""
 
 RULE_ORDER = tuple(RULES)
 
@@ -171,6 +148,9 @@ def add(case: Case) -> Case:
 
     Raises CaseError when its id is taken or retired, or its declaration contradicts itself.
     """
+    unknown = [fault.rule for fault in case.faults if fault.rule not in RULES]
+    if unknown:
+        raise CaseError(f"{case.id}: the layout page has no rule {unknown[0]}")
     order = [
         (RULE_ORDER.index(fault.rule), -1 if fault.tensor is None else fault.tensor) for fault in case.faults
     ]

@@ -65,6 +65,9 @@ BLOCK: Mapping[str, Sequence[Value]] = {"r": (128,), "c": (128,)}
 OPTIONS = {"group": GROUP_SIZES, "block": BLOCK}
 """Usual sizes, by strategy."""
 
+ONE_EACH = ("naive-quantized", "int-quantized", FLOATS_OF_8_BITS)
+"""Formats of an element a byte: the tool packs them alike, and the type of the weights tells the dtype."""
+
 STRATEGIES = {
     "tensor": (ONE, ONE_SCALE),
     "channel": ("[*E, N, 1]", "K"),
@@ -91,7 +94,7 @@ def _packed(strategy: str) -> Template:
     """Integers of b bits in words, low bits first, offset by half their range and so unsigned."""
     shape = STRATEGIES[strategy][0]
     zeros = "[*E, ceil(N * b / 32), 1]" if strategy == "channel" else "[*E, ceil(N * b / 32), ceil(K / g)]"
-    zero_point = ("I8", ONE) if strategy == "tensor" else ("I32", zeros)
+    zero_point = ("I8", shape) if strategy in ("tensor", "block") else ("I32", zeros)
     slots = (
         Slot(PACKED, "I32", "[*E, N, ceil(K * b / 32)]"),
         Slot(SCALE, FLOATS, shape),
@@ -181,7 +184,7 @@ TEMPLATES = (
         {"g": (32,)},
         fixed={"b": 8},
     ),
-    *(_packed(strategy) for strategy in ("tensor", "channel", "group")),
+    *(_packed(strategy) for strategy in STRATEGIES),
     *(_whole("int-quantized", "I8", "i8", strategy) for strategy in STRATEGIES),
     *(_whole(FLOATS_OF_8_BITS, "F8_E4M3", "f8e4m3", strategy) for strategy in STRATEGIES),
     *(_dense(strategy) for strategy in STRATEGIES),
@@ -231,6 +234,8 @@ CACHE = Template(
 """What an attention stores for its cache; it holds no weight."""
 
 BY_FORMAT = by_format(TEMPLATES)
+
+QUANTIZED = tuple(one for one in TEMPLATES if one.holds != FAKE)
 
 LINEAR, EMBEDDING = "Linear", "Embedding"
 
@@ -290,7 +295,7 @@ class CompressedTensors:
                     return _declared(group, sparse, target == module)
         if sparse:
             return Declared(NAME, sparse, BY_FORMAT.get(sparse, ()))
-        return None if self.groups else Declared(NAME, "without groups", TEMPLATES)
+        return None if self.groups else Declared(NAME, "without groups", QUANTIZED)
 
     def _of_cache(self) -> Declared | None:
         """What an attention stores: only one scale for a whole cache is known."""
@@ -318,7 +323,7 @@ def _declared(group: _Group, sparse: str, named: bool) -> Declared | None:
         return None
     strategy = _strategy(group.weights)
     name = group.format
-    if name == "naive-quantized":
+    if name in ONE_EACH:
         name = "int-quantized" if group.weights.get("type", "int") == "int" else FLOATS_OF_8_BITS
     prefix = f"{sparse} and " if sparse else ""
     full = prefix + name

@@ -48,6 +48,7 @@ COMPANION_SLOTS = (
         )
     ),
     *(Slot(suffix, FLOATS, "[*A]", OPTIONAL) for suffix in ("_input_scale", "_activation_scale")),
+    Slot(".input_zero_point", "I8 U8 I32 F8_E4M3", "[] | [1]", OPTIONAL),
 )
 """Tensors that a module of any format may have besides."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import NamedTuple
 
 import kiln_check.checkpoints.conventions as folder
+from kiln_check.checkpoints.conventions.configs import quantizations, text_of
 from kiln_check.checkpoints.conventions.engine import COMPANION_SLOTS
-from kiln_check.checkpoints.conventions.template import Companions, Scheme, Slot, Template, Tool
+from kiln_check.checkpoints.conventions.template import Companions, Declared, Scheme, Slot, Template, Tool
 
 
 @cache
@@ -23,7 +25,23 @@ def tools() -> tuple[Tool, ...]:
 def schemes_of(companions: Companions) -> list[Scheme]:
     """What the tools whose configs are there say of a checkpoint."""
     found = (tool.declare(companions) for tool in tools())
-    return [scheme for scheme in found if scheme is not None]
+    return [scheme for scheme in found if scheme is not None] or list(_unknown(companions))
+
+
+class _Unknown(NamedTuple):
+    """A config of a tool that no module here tells of: nothing is guessed about its modules."""
+
+    tool: str
+
+    def of(self, _module: str) -> Declared:
+        return Declared(self.tool, "", ())
+
+
+def _unknown(companions: Companions) -> Iterator[Scheme]:
+    for config in quantizations(companions):
+        if method := text_of(config.get("quant_method")):
+            yield _Unknown(method)
+            return
 
 
 @cache

@@ -75,8 +75,8 @@ def is_unknown(type_: Type) -> bool:
 
 
 def is_known(type_: Type) -> bool:
-    """Whether a foreign type's blocks are laid out as ggml has them, in this machine's order of bytes."""
-    return type_.foreign_tag in TYPES
+    """Whether ggml has a foreign tensor's type, in whatever order of bytes."""
+    return type_.foreign_tag & ~BIG_ENDIAN in TYPES
 
 
 def about(type_: Type) -> str:
