@@ -32,11 +32,14 @@ STATUS_INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kiln`; return its exit status."""
-    parser = _Parser(prog="kiln", description="Read, write and check Kiln v2 files.")
+    parser = _Parser(
+        prog="kiln",
+        description="Check checkpoints (safetensors, GGUF), and read, write and check Kiln v2 files.",
+    )
     parser.add_argument("--version", action="version", version=f"kiln {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_check(commands.add_parser("check", help="say of each file whether it is sound"))
-    _add_import(commands.add_parser("import", help="bring a checkpoint of another format in"))
+    _add_check(commands.add_parser("check", help="say of each checkpoint or Kiln file whether it is sound"))
+    _add_import(commands.add_parser("import", help="make one Kiln file of a safetensors or GGUF checkpoint"))
     _add_export(commands.add_parser("export", help="give the files of an imported checkpoint back"))
     rules = commands.add_parser("rules", help="list the rules, or explain one by its name or number")
     rules.add_argument("name", nargs="?", metavar="NAME", help="the rule to explain")
@@ -53,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def check_main(arguments: Sequence[str] | None = None) -> int:
     """Run `kiln-check`, the short form of `kiln check`; return its exit status."""
-    parser = _Parser(prog="kiln-check", description="Say of each file whether it is sound.")
+    parser = _Parser(
+        prog="kiln-check", description="Say of each checkpoint or Kiln file whether it is sound."
+    )
     _add_check(parser)
     return _guarded(parser, sys.argv[1:] if arguments is None else arguments)
 
@@ -89,14 +94,15 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="a Kiln file, a checkpoint, a folder (all of both below it), a pattern, or - for standard input",
+        help="a Kiln file, a checkpoint (its index, or any of its safetensors or GGUF files), a folder (all "
+        "Kiln files and checkpoints below it), a pattern, or - for a Kiln file from standard input",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="what to print (text)")
     parser.add_argument("-q", "--quiet", action="store_true", help="leave out files that are OK")
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="of checkpoints, count warnings, and weights that could not be held to any template",
+        help="of checkpoints, count warnings, and quantized weights that could not be verified",
     )
     parser.set_defaults(run=_run_check, program=parser.prog.split()[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from kiln_check.rules import RULES
 from tests.docs.pages import DOCS, INDEX, PAGES, README, anchors, blocks, name_of, prose, section
-from tests.places import CORPUS, ROOT, ZOO
+from tests.places import CHECKPOINTS, CORPUS, ROOT
 
 EACH = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
@@ -139,7 +140,6 @@ def test_the_first_screen_says_what_it_is_then_installs_then_shows() -> None:
 COUNTS = {
     "rules": len(RULES),
     "files with their verdicts": len(json.loads((CORPUS / "manifest.json").read_text("utf-8"))["cases"]),
-    "small checkpoints": len(list(ZOO.glob("*.zip"))),
 }
 """What a page may count, by the words after the number."""
 
@@ -155,12 +155,18 @@ def test_the_layout_page_counts_its_rules() -> None:
     assert f"the {len(RULES)} rules in verdict order" in (DOCS / "kiln-v2-layout.md").read_text("utf-8")
 
 
-def test_the_hook_takes_the_files_that_kiln_checks(folder: Path) -> None:
+def test_the_hook_refuses_what_no_changed_weights_show(folder: Path) -> None:
     page = (DOCS / "how-to" / "check-in-ci.md").read_text("utf-8")
     (hook,) = [block.text for block in blocks(page) if block.language == "yaml"]
-    ((entry, files),) = re.findall(r"entry: (.*)\n *files: (.*)\n", hook)
-    for name in ("m.kiln", "m.gguf", "m-00001-of-00002.safetensors", "m.safetensors.index.json"):
-        assert re.search(files, name)
-    assert not re.search(files, "config.json")
-    done = run(f"{entry} tests/data/checkpoints/ct-nvfp4-sharded/*.safetensors", folder)
+    ((entry, rest),) = re.findall(r"entry: (.*)\n((?: +.*\n)*)", hook)
+    assert rest.split("\n") == ["        pass_filenames: false", "        always_run: true", ""]
+    model = folder / "models" / "model"
+    shutil.copytree(CHECKPOINTS / "ct-nvfp4-sharded", model)
+    done = run(entry, folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    config = (model / "config.json").read_text("utf-8")
+    (model / "config.json").write_text(config.replace('"group_size": 16', '"group_size": 32'), "utf-8")
+    assert run(entry, folder).returncode == 1
+    (model / "config.json").write_text(config, "utf-8")
+    (model / "model-00002-of-00002.safetensors").unlink()
+    assert run(entry, folder).returncode == 1

@@ -9,17 +9,21 @@ import sys
 import tarfile
 import venv
 import zipfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from tests.package.test_rooms import FOLDERS, MODULES
 
-IGNORED = shutil.ignore_patterns(
-    *("__pycache__", ".git", ".venv", ".hypothesis", ".*_cache", ".coverage"),
-    *("build", "dist", "node_modules", "*.egg-info"),
+IGNORED = ("__pycache__", ".hypothesis", ".*_cache", "build", "dist", "node_modules", "*.egg-info")
+"""What .gitignore names, as far as it may lie in a folder of TOP."""
+
+TOP = (
+    *(".ci", "docs", "generated", "kiln_check", "ksy", "tests", "tools"),
+    *(".gitattributes", ".gitignore", "*.md", "LICENSE", "MANIFEST.in", "pyproject.toml"),
 )
-"""What .gitignore names."""
+"""What lies at the top of the checkout."""
 
 SUBSET = ("tests/command", "tests/conformance", "tests/directory", "tests/rules/test_overlap.py")
 """Those of the sdist's tests that run in its environment; the others are only collected there."""
@@ -45,16 +49,38 @@ def python_with(folder: Path, *requirements: str, cwd: Path) -> Path:
     return python
 
 
+def tracked(folder: Path) -> list[Path]:
+    """The files below a folder that git tracks and that are there; none where it is no checkout of git."""
+    git = shutil.which("git")
+    done = run(git, "ls-files", "-z", cwd=folder) if git is not None else None
+    names = done.stdout.split("\0")[:-1] if done is not None and done.returncode == 0 else []
+    return [folder / name for name in names if (folder / name).exists()]
+
+
+def files_of_the_checkout(folder: Path) -> list[Path]:
+    """The files that git tracks; in a checkout without git, all below TOP that .gitignore does not name."""
+    by_git = tracked(folder)
+    if by_git:
+        return by_git
+    paths = (path for top in TOP for at in folder.glob(top) for path in (at, *at.rglob("*")))
+    return [path for path in paths if path.is_file() and not is_ignored(path.relative_to(folder))]
+
+
+def is_ignored(path: Path) -> bool:
+    return any(fnmatchcase(part, pattern) for part in path.parts for pattern in IGNORED)
+
+
 @pytest.fixture(scope="session")
 def checkout(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkout through a zip, as a browser downloads it: what zipfile unpacks has no symlinks."""
     folder = tmp_path_factory.mktemp("zip")
-    shutil.copytree(root, folder / "copy", symlinks=True, ignore=IGNORED)
-    links = [path for path in (folder / "copy").rglob("*") if path.is_symlink()]
-    assert links == []
-    archive = shutil.make_archive(str(folder / "checkout"), "zip", folder / "copy")
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(folder / "checkout")
+    paths = files_of_the_checkout(root)
+    assert [path for path in paths if path.is_symlink()] == []
+    with zipfile.ZipFile(folder / "checkout.zip", "w") as archive:
+        for path in paths:
+            archive.write(path, path.relative_to(root))
+    with zipfile.ZipFile(folder / "checkout.zip") as archive:
+        archive.extractall(folder / "checkout")
     return folder / "checkout"
 
 
@@ -88,7 +114,26 @@ def test_the_sdist_is_the_whole_checkout(checkout: Path, unpacked: Path) -> None
     assert files_in(unpacked) - made == wanted
 
 
-def test_the_wheel_has_every_module_and_the_data(root: Path, built: tuple[Path, Path]) -> None:
+def test_the_top_of_the_checkout_is_known(root: Path) -> None:
+    tops = {path.relative_to(root).parts[0] for path in files_of_the_checkout(root)}
+    assert [top for top in tops if not any(fnmatchcase(top, pattern) for pattern in TOP)] == []
+
+
+def test_what_lies_about_is_no_file_of_the_checkout(root: Path, checkout: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "checkout"
+    shutil.copytree(checkout, folder)
+    for name in ("pip.log", "download/config.json", "kiln_check/__pycache__/cli.pyc"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    assert not tracked(folder)
+    assert {path.relative_to(folder) for path in files_of_the_checkout(folder)} == {
+        path.relative_to(root) for path in files_of_the_checkout(root)
+    }
+
+
+def test_the_wheel_has_every_module_and_the_data(
+    root: Path, checkout: Path, built: tuple[Path, Path]
+) -> None:
     with zipfile.ZipFile(built[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     wanted = {"kiln_check/py.typed"}
@@ -97,7 +142,8 @@ def test_the_wheel_has_every_module_and_the_data(root: Path, built: tuple[Path, 
         paths = [*(path for path in MODULES.values() if path.is_relative_to(folder))]
         if package.rpartition(".")[2] in ("corpus", "docs", "ksy"):
             paths += [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-        wanted |= {f"{inside}/{path.relative_to(folder).as_posix()}" for path in paths}
+        of_checkout = [path for path in paths if (checkout / path.relative_to(root)).exists()]
+        wanted |= {f"{inside}/{path.relative_to(folder).as_posix()}" for path in of_checkout}
     assert names == wanted
 
 
