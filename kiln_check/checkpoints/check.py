@@ -26,7 +26,7 @@ def check_checkpoint(path: str | os.PathLike[str], *, strict: bool = False) -> R
     Args:
         path: what `kiln check` takes and one checkpoint: a .safetensors or .gguf file, an
             index, or a folder with one checkpoint. A shard means all that it belongs to.
-        strict: whether warnings count, and weights that could not be held to any template.
+        strict: whether warnings count, and quantized weights that could not be verified.
 
     Returns:
         A Report, on the index or the first file. Findings on the checkpoint come first,
@@ -49,7 +49,7 @@ def check_place(place: Place, folder: Folder | None = None, *, strict: bool = Fa
     Args:
         place: where its files are.
         folder: what is known of their folder, where several checkpoints of it are checked.
-        strict: whether warnings count, and weights that could not be held to any template.
+        strict: whether warnings count, and quantized weights that could not be verified.
 
     """
     report = _checked(place, folder)
