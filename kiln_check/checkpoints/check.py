@@ -70,9 +70,10 @@ def _checked(place: Place, folder: Folder | None) -> Report:
         return unreadable(path, OSError(error.errno, f"{of}{error.strerror or error}"))
     except MemoryError as error:
         return unreadable(path, error)
-    except (KilnError, ArithmeticError, RecursionError) as error:
-        reason = f"no Kiln file can hold this: {error}" if isinstance(error, KilnError) else f"{error!r}"
-        return unreadable(path, OSError(reason))
+    except KilnError as error:
+        return unreadable(path, OSError(f"no Kiln file can hold this: {error}"))
+    except Exception as error:  # one file must not end the check of a million others
+        return unreadable(path, OSError(f"a fault of Kiln's own, please report it: {error!r}"))
 
 
 def report_on(made: Plan, layout: Layout, path: str) -> Report:

@@ -141,14 +141,13 @@ def _parsed(text: str, made: Callable[[Pairs], dict[str, Any]] | None = None) ->
 
 
 def _metadata(text: str, metadata: object) -> Mapping[str, str]:
-    """The metadata; its keys are few, and each stands once."""
+    """The metadata; that each of its keys stands once, all quotation marks of the text tell."""
     if metadata is None and f'"{METADATA}"' not in text:
         return {}
     if not isinstance(metadata, dict) or text.count(f'"{METADATA}"') != 1:
         raise UnusualError("metadata that are no object")
-    for key, value in metadata.items():
-        if not isinstance(value, str) or text.count(f'"{key}"') != 1:
-            raise UnusualError("metadata that are not text, or stand twice")
+    if not all(isinstance(value, str) for value in metadata.values()):
+        raise UnusualError("metadata that are not text")
     return metadata
 
 
@@ -169,7 +168,7 @@ def _put_signatures(
             offset = len_head + begin
             if begin != position or end - begin != length or offset % element:
                 raise UnusualError("a payload out of order")
-            if (end < 2 or is_flat) and not _are_whole((*entry["shape"], begin, end)):
+            if (begin < 2 or is_flat) and not _are_whole((*entry["shape"], begin, end)):
                 raise UnusualError("a truth value in the place of a number")
             header[name] = signature
             offsets.append(offset)
@@ -218,6 +217,8 @@ def read_clean_index(path: str) -> CleanIndex:
     weight_map = found.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise UnusualError("no weight_map")
+    if not all(_is_usual(value) for key, value in found.items() if key != "weight_map"):
+        raise UnusualError("members out of the usual")
     files: dict[str, str] = {}
     for name, file in weight_map.items():
         if not isinstance(file, str):
@@ -226,6 +227,15 @@ def read_clean_index(path: str) -> CleanIndex:
             files[file] = _plain(file)
         weight_map[name] = files[file]
     return CleanIndex(weight_map, _total_size(found.get("metadata")))
+
+
+def _is_usual(value: object) -> bool:
+    """Whether a value is text, a number of at most 64 bits, nothing, or an object of these."""
+    scalars = value.values() if isinstance(value, dict) else (value,)
+    return all(
+        one is None or isinstance(one, str) or (isinstance(one, int) and abs(one) < 1 << 64)
+        for one in scalars
+    )
 
 
 def _with_each_key_once(pairs: Pairs) -> dict[str, Any]:

@@ -101,6 +101,9 @@ class _Clearing:
         place, configs = self._place, self._folder.configs
         if place.missing is not None or place.is_part or configs.findings:
             raise UnusualError("a part of a checkpoint")
+        kept = () if place.files else (place.path, *configs.fingerprints)
+        if not all(os.path.basename(path).isprintable() for path in kept):
+            raise UnusualError("a file's name out of the usual")
         paths = self._read()
         schemes = schemes_of({**configs.objects, METADATA: self._metadata})
         groups, judged = self._judged(schemes)
@@ -110,12 +113,11 @@ class _Clearing:
         _check_rules(groups)
         links = [link for _, group in judged for link in group.held.links]
         unlinked = [one for stem, group in judged for one in group.unlinked(stem)]
-        companions = 0 if place.files else 1 + len(configs.fingerprints)
         files = [SourceFile(path, 0, 0, (), (), (), ()) for path in paths]
         notes = (*file_lines(files), *link_lines(links, unlinked))
         linked = tuple(weight for stem, group in judged for weight in group.linked(stem))
         _, verified, unverified = weights_of((), unlinked, ())
-        count = self._num_tensors + len(paths) + companions
+        count = self._num_tensors + len(paths) + len(kept)
         return Report(place.path, OK, count, (), None, notes, linked, verified, unverified)
 
     def _read(self) -> Sequence[str]:

@@ -39,7 +39,7 @@ def read_configs(folder: str, names: Iterable[str]) -> Configs:
     findings: list[Finding] = []
     for name in filter(is_config_name, names):
         path = os.path.join(folder, name)
-        if not os.path.isfile(path):
+        if os.path.isdir(path):
             continue
         fingerprints[path] = fingerprint_of(path)
         source = open_file(path)

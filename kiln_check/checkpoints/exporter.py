@@ -198,12 +198,11 @@ def _is_of(tensor: Tensor, source: SourceTensor, is_scale: bool) -> bool:
         return False
     if is_scale:
         return tensor.shape == source.shape
+    if tensor.scheme == NONE:
+        return False
     rows = tensor.shape[:-1]
-    return (
-        tensor.scheme != NONE
-        and source.shape[: len(rows)] == rows
-        and len(source.shape) - len(rows) in (1, 2)
-    )
+    is_flat = len(source.shape) == 1
+    return is_flat or (source.shape[: len(rows)] == rows and len(source.shape) - len(rows) in (1, 2))
 
 
 def _described(file: _File) -> SourceFile:

@@ -57,6 +57,7 @@ ENTRY = '"a":{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]}'
 UNUSUAL = {
     "a truth value as a length": '{"a":{"dtype":"U8","shape":[true,2],"data_offsets":[0,2]}}',
     "a truth value as an offset": '{"a":{"dtype":"U8","shape":[1,2],"data_offsets":[false,2]}}',
+    "a truth value as an offset of two bytes": '{"a":{"dtype":"U8","shape":[2],"data_offsets":[false,2]}}',
     "a length below 0": '{"a":{"dtype":"U8","shape":[-0,2],"data_offsets":[0,2]}}',
     "a length that is not whole": '{"a":{"dtype":"U8","shape":[1.0,2],"data_offsets":[0,2]}}',
     "a tensor twice": f"{{{ENTRY},{ENTRY}}}",
@@ -113,6 +114,40 @@ def test_an_index_is_cleared_where_its_total_is_right(
 ) -> None:
     index = indexed(tmp_path, {"a": "a.safetensors", "b": "b.safetensors"}, total)
     assert (cleared(Place(index)) is not None) == is_cleared
+
+
+UNUSUAL_MEMBERS = {
+    "deep": [[[]]],
+    "a long number": 1 << 64,
+    "a number below": -(1 << 64),
+    "a truth value": {"a": [True]},
+}
+
+
+@pytest.mark.parametrize("case", UNUSUAL_MEMBERS)
+def test_an_index_with_members_that_are_unusual_is_not_cleared(case: str, tmp_path: Path) -> None:
+    index = indexed(tmp_path, {"a": "a.safetensors", "b": "b.safetensors"})
+    content = json.loads(Path(index).read_text())
+    Path(index).write_text(json.dumps({**content, "x": UNUSUAL_MEMBERS[case]}))
+    assert cleared(Place(index)) is None
+
+
+@pytest.mark.parametrize("name", ["mo\ndel.safetensors.index.json", "quant_model_description\n.json"])
+def test_a_file_s_name_that_import_does_not_keep_is_not_cleared(name: str, tmp_path: Path) -> None:
+    index = indexed(tmp_path, {"a": "a.safetensors", "b": "b.safetensors"})
+    other = tmp_path / name
+    if "index" in name:
+        Path(index).rename(other)
+        index = str(other)
+    else:
+        other.write_text("{}")
+    assert cleared(Place(index)) is None
+
+
+def test_metadata_of_many_keys_are_cleared(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors_bytes({"a": Made("U8", (2,))}, {str(one): "" for one in range(50_000)}))
+    assert cleared(checkpoint_at(str(path))) is not None
 
 
 def test_an_index_with_a_key_twice_is_not_cleared(tmp_path: Path) -> None:

@@ -69,6 +69,9 @@ SOUND = {
 }
 
 BROKEN = {
+    "a scale of another format alone": Case(
+        {"m.weight_scale": t("F32", 1)}, findings=(("other-format", "m.weight_scale"),), config=BLOCK_FP8
+    ),
     "a scale of blocks that is missing": Case(
         {"x.weight": t("F8_E4M3", 256, 128)}, findings=(("scale-missing", "x.weight"),), config=BLOCK_FP8
     ),

@@ -326,3 +326,29 @@ def test_a_pipe_is_refused_at_once(name: str, tmp_path: Path, capsys: pytest.Cap
     for arguments in (["check"], ["import", "-o", str(tmp_path / "out.kiln")]):
         assert main([*arguments, str(tmp_path / name)]) == 2
         assert capsys.readouterr().err == f"kiln: {tmp_path / name}: not a regular file\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links")
+def test_a_config_that_leads_nowhere_is_not_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(safetensors_bytes({"x": Made("U8", (3,))}))
+    (tmp_path / "config.json").symlink_to(tmp_path / "gone.json")
+    assert main(["check", str(tmp_path)]) == 2
+    assert "config.json" in capsys.readouterr().err
+
+
+def test_a_fault_of_its_own_ends_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.safetensors").write_bytes(safetensors_bytes({name: Made("U8", (3,))}))
+
+    def fails(*_: object) -> None:
+        raise LookupError("gone")
+
+    monkeypatch.setattr("kiln_check.checkpoints.check.clear", fails)
+    assert main(["check", "--format", "json", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert [file["verdict"] for file in json.loads(captured.out)["files"]] == ["UNREADABLE"] * 2
+    assert captured.err.count("LookupError('gone')") == 2

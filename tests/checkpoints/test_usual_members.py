@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kiln_check.checkpoints.check import check_checkpoint
 from kiln_check.checkpoints.formats import safetensors
 from kiln_check.checkpoints.formats.header import SourceFile
 from kiln_check.checkpoints.formats.safetensors import TYPES, read_safetensors
@@ -133,3 +134,14 @@ def test_a_fault_in_the_metadata_names_it_and_the_key(key: str, value: str) -> N
     assert found.message.endswith(f'the value of "{key}" in "__metadata__" must be a string')
     (found,) = same(with_header(f'{{"__metadata__":[{value}]}}'.encode())).findings
     assert found.message.endswith('"__metadata__" must be an object of strings')
+
+
+def test_white_space_after_a_comma_is_no_fault(tmp_path: Path) -> None:
+    for space in ("\n", "\t", "  ", "\r\n "):
+        header = (
+            f'{{"__metadata__":{{"by":"é"}},{space}"a":{{"dtype":"U8","shape":[2],"data_offsets":[0,2]}},{space}'
+            f'"b":{{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}}}'
+        )
+        path = tmp_path / "model.safetensors"
+        path.write_bytes(with_header(header.encode(), b"abcd"))
+        assert check_checkpoint(path).findings == ()

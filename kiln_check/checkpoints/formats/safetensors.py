@@ -16,6 +16,7 @@ from kiln_check.checkpoints.checkpoint_rules import finding
 from kiln_check.checkpoints.formats.extents import judge_payloads
 from kiln_check.checkpoints.formats.header import SourceFile, SourceTensor, Type
 from kiln_check.checkpoints.formats.json_scan import (
+    SPACE,
     JsonError,
     Members,
     Sizes,
@@ -65,7 +66,7 @@ _KIND = r'\{ ?"dtype": ?"%s", ?"shape": ?\[%s\], ?'
 _NAME = r'"([ !#-\[\]-~]*)": ?'
 _USUAL = re.compile(
     _NAME
-    + rf'({_KIND % (r"[A-Z0-9_]+", "[0-9, ]*")})"data_offsets": ?\[({_NUMBER}), ?({_NUMBER})\] ?\}}(, ?)'
+    + rf'({_KIND % (r"[A-Z0-9_]+", "[0-9, ]*")})"data_offsets": ?\[({_NUMBER}), ?({_NUMBER})\] ?\}}(,{SPACE})'
 )
 """A member as every writer writes it, with its comma: name, dtype and shape, begin, end. A match takes time
 as the member is long, whether it succeeds or fails."""
