@@ -146,6 +146,25 @@ SCALED = Template(
     ONE_SCALE,
 )
 
+SCALED_ROWS = tuple(
+    Template(
+        NAME,
+        f"scaled_fp8, {name}",
+        (
+            _weight("F8_E4M3", "[N, K]"),
+            Slot(".scale_weight", FLOATS, shape),
+            Slot(".scale_input", FLOATS, ONE, OPTIONAL),
+        ),
+        Hold("f8e4m3", group, ".scale_weight", shape="[N, K]"),
+        options,
+    )
+    for name, shape, group, options in (
+        ("by row", "[N, 1]", "K", {}),
+        ("in groups", "[N, ceil(K / g), 1]", "g", {"g": (64, 128, 32)}),
+    )
+)
+"""As musubi-tuner scales weights by row or group; ComfyUI multiplies whatever shape there is."""
+
 FORMATS: Mapping[str, tuple[Template, ...]] = by_format(
     one._replace(slots=(*one.slots[:-1], QUANT._replace(when=OPTIONAL))) for one in CURRENT
 )
@@ -176,4 +195,6 @@ def _declare(companions: Companions) -> _Scheme | None:
     return _Scheme(known) if known else None
 
 
-TOOL = Tool(NAME, (*CURRENT, SCALED), _declare, marks=(COMFY_QUANT, ".scale_weight", ".scale_input"))
+TOOL = Tool(
+    NAME, (*CURRENT, SCALED, *SCALED_ROWS), _declare, marks=(COMFY_QUANT, ".scale_weight", ".scale_input")
+)

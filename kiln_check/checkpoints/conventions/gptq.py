@@ -28,16 +28,16 @@ TEMPLATE = Template(
     NAME,
     "gptq",
     (
-        Slot(".qweight", "I32", "[up(K, 32) * b / 32, N]"),
-        Slot(".qzeros", "I32", "[ceil(K / g), N * b / 32]"),
+        Slot(".qweight", "I32", "[up(K, 32) * b / 32, N] | [ceil(K * b / 32), N]"),
+        Slot(".qzeros", "I32", "[ceil(K / g), ceil(N * b / 32)]"),
         Slot(".scales", FLOATS, "[ceil(K / g), N]"),
-        Slot(".g_idx", "I32", "[up(K, 32)]", "reordered"),
+        Slot(".g_idx", "I32", "[up(K, 32)] | [K]", "reordered"),
     ),
     OWN_ORDER,
     {"b": (4, 8, 3, 2), "g": (128, 64, 32, "K", 16, 256, 512, 1024)},
     fixed={"data_type": "int"},
 )
-"""Words go down the columns, which 32 divides; symmetric codes have zero points too."""
+"""Words go down the columns, which older packers pad to 32 rows; symmetric codes have zero points too."""
 
 FORMATS = ("", "gptq", "gptq_v2")
 """Those with these tensors; the two versions differ in what is taken off a zero point."""

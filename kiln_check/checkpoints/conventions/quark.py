@@ -1,7 +1,8 @@
 """Quark: AMD's quantizer, and what its config says of each layer.
 
-Integers lie in words of 32 bits along the outputs, and the weight's rows are its inputs; floats and integers
-of a byte lie as they are. Facts are from checkpoints that Quark 0.13 wrote, and their configs.
+Integers of less than a byte lie in words of 32 bits; those in groups lie transposed, so that the rows are the
+inputs. Facts are from Quark's source, `export/nn/modules/realquantizer.py` and `utils/pack.py`, and from
+checkpoints that Quark 0.13 wrote.
 """
 
 from __future__ import annotations
@@ -77,23 +78,27 @@ def _kind(scales: str) -> str:
     return "e8m0" if scales == E8M0 else "float"
 
 
-def _words(bits: int, scheme: str) -> Template:
+def _words(bits: int, scheme: str, unpacked: bool) -> Template:
     """Integers in words along the outputs, which the weight's columns are; of 2 bits, a word for each."""
-    outputs = "N" if bits == 2 else f"N * {bits} / 32"
-    scale, zero = {
-        "per_tensor": (ONE, ONE),
-        "per_channel": ("[N]", f"[{outputs}]"),
-        "per_group": ("[K / g, N]", f"[K / g, {outputs}]"),
+
+    def words(length: str) -> str:
+        return length if bits == 2 else f"{length} * {bits} / 32"
+
+    outputs, inputs = words("N"), words("K")
+    weight, scale, zero = {
+        "per_tensor": (f"[N, {inputs}]", ONE, ONE),
+        "per_channel": (f"[N, {inputs}]", "[N]", "[N]" if unpacked else f"[{outputs}]"),
+        "per_group": (f"[K, {outputs}]", "[K / g, N]", "[K / g, N]" if unpacked else f"[K / g, {outputs}]"),
     }[scheme]
     slots = (
-        Slot(".weight", "I32", f"[K, {outputs}]"),
+        Slot(".weight", "I32", weight),
         Slot(SCALE, FLOATS, scale),
-        Slot(ZERO_POINT, "I32", zero),
+        Slot(ZERO_POINT, f"I32 {FLOATS}" if unpacked else "I32", zero),
         *INPUTS,
     )
     holds = ZERO_POINTS if bits == 4 else OWN_ORDER
     options = GROUPS if scheme == "per_group" else {}
-    return Template(NAME, f"int{bits}, {scheme}, float", slots, holds, options)
+    return Template(NAME, f"int{bits}, {scheme}, float", slots, holds, options, {"unpacked": unpacked})
 
 
 BYTES = {"fp8_e4m3": ("F8_E4M3", "f8e4m3"), "fp8_e5m2": ("F8_E5M2", "f8e5m2"), "int8": ("I8", "i8")}
@@ -116,7 +121,38 @@ TEMPLATES = (
         for name in ("fp6_e2m3", "fp6_e3m2")
         for scales in (FLOAT_SCALES, E8M0)
     ),
-    *(_words(bits, scheme) for bits in (2, 4) for scheme in SCHEMES),
+    *(_words(bits, scheme, unpacked) for bits in (2, 4) for scheme in SCHEMES for unpacked in (False, True)),
+    Template(
+        NAME,
+        "int8, per_group, float",
+        (
+            Slot(".weight", "I8", "[K, N]"),
+            Slot(SCALE, FLOATS, "[K / g, N]"),
+            Slot(ZERO_POINT, f"I8 I32 {FLOATS}", "[K / g, N]"),
+            *INPUTS,
+        ),
+        ZERO_POINTS,
+        GROUPS,
+    ),
+    *(
+        Template(
+            NAME,
+            "uint2, per_group, float",
+            (
+                Slot(".weight", "U8", "[K, N / 4]"),
+                Slot(SCALE, FLOATS, "[K / g, N]"),
+                Slot(ZERO_POINT, dtypes, shape),
+                *INPUTS,
+            ),
+            ZERO_POINTS,
+            GROUPS,
+            {"unpacked": unpacked},
+        )
+        for unpacked, dtypes, shape in (
+            (False, "U8", "[K / g, N / 4]"),
+            (True, f"I32 {FLOATS}", "[K / g, N]"),
+        )
+    ),
 )
 
 BY_FORMAT = by_format(TEMPLATES)
@@ -167,12 +203,13 @@ def _declared(settings: dict[str, Any], named: bool) -> Declared | None:
     weight = object_of(weight)
     dtype, scheme = text_of(weight.get("dtype")), text_of(weight.get("qscheme"))
     scales = "e8m0" if text_of(weight.get("scale_format")) == "e8m0" else "float"
-    format_ = f"{dtype.removeprefix('u') if dtype != 'uint8' else dtype}, {scheme}, {scales}"
+    format_ = f"{'int4' if dtype == 'uint4' else dtype}, {scheme}, {scales}"
     parameters: dict[str, Value | bool] = {**numbers(g=number_of(weight.get("group_size")))}
-    if weight.get("symmetric") is False:
-        parameters["asymmetric"] = True
-    elif weight.get("symmetric") is True or dtype.startswith("fp"):
+    if weight.get("symmetric") is True or dtype.startswith("fp"):  # floats have no zero points
         parameters["asymmetric"] = False
+    elif weight.get("symmetric") is False:
+        parameters["asymmetric"] = True
+    parameters["unpacked"] = weight.get("zero_point_type") == "float32"
     inputs = object_of(settings.get("input_tensors"))
     if inputs and inputs.get("is_dynamic") is False and inputs.get("qscheme") == "per_tensor":
         parameters["static"] = True
